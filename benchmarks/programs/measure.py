@@ -1,0 +1,62 @@
+"""Measuring a bounded job without its start-up: the part of it every program shares.
+
+A job over ``n`` records takes ``start-up + n / rate``. Running it at two sizes and taking the slope between
+them leaves the rate alone, whatever an engine's start-up costs. Only the standard library is used here, for
+the programs run in environments of their own.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+
+SMALL = 5
+"""The small run has one fifth of the records of the large one."""
+
+CLEAR = 0.25
+"""The large run must take longer by at least this part of the small one, or the slope is mostly noise."""
+
+
+def arguments(description: str) -> argparse.ArgumentParser:
+    """The options that every program has."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--records", type=int, default=5_000_000, help="records of the large run")
+    parser.add_argument("--repeats", type=int, default=1, help="how often both sizes are run")
+    parser.add_argument("--parallelism", type=int, default=2)
+    return parser
+
+
+def seconds_of(job: Callable[[int], None], records: int) -> float:
+    started = time.perf_counter()
+    job(records)
+    return time.perf_counter() - started
+
+
+def slope(job: Callable[[int], None], records: int, repeats: int) -> dict[str, object]:
+    """Run ``job`` at both sizes, after one small run that only warms the process, and work out the rate."""
+    small = max(1, records // SMALL)
+    warm_up = seconds_of(job, small)
+    runs: dict[int, list[float]] = {small: [], records: []}
+    for _ in range(repeats):
+        for size, seconds in runs.items():
+            seconds.append(seconds_of(job, size))
+    return {
+        "records": records,
+        "rate": rate(records - small, statistics.median(runs[small]), statistics.median(runs[records])),
+        "rates": [rate(records - small, *pair) for pair in zip(runs[small], runs[records], strict=True)],
+        "warm_up_seconds": warm_up,
+        "small": {"records": small, "seconds": runs[small]},
+        "large": {"records": records, "seconds": runs[records]},
+    }
+
+
+def rate(records: int, small_seconds: float, large_seconds: float) -> float | None:
+    """Records a second between the two sizes; None if start-up hides the difference."""
+    taken = large_seconds - small_seconds
+    return records / taken if taken > CLEAR * small_seconds else None
+
+
+def report(result: dict[str, object]) -> None:
+    """The one line that the runner reads."""
+    print(json.dumps(result), flush=True)

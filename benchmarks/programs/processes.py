@@ -1,0 +1,96 @@
+"""The memory of Spark's Python workers, read from /proc."""
+
+import os
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The workers' resident memory in bytes, ``seconds`` after the start."""
+
+    seconds: float
+    workers: list[int]
+
+
+def parents() -> dict[int, int]:
+    """The parent of every process."""
+    found = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        found[int(stat.parent.name)] = int(fields[1])
+    return found
+
+
+def descendants(root: int) -> set[int]:
+    """All processes below ``root``."""
+    parent_of = parents()
+    found = {root}
+    grown = True
+    while grown:
+        below = {pid for pid, parent in parent_of.items() if parent in found}
+        grown = not below <= found
+        found |= below
+    return found - {root}
+
+
+def is_worker(pid: int) -> bool:
+    """Whether a process is one of Spark's Python processes, and not the JVM."""
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    program = command.partition(b"\0")[0]
+    return b"python" in program and b"pyspark" in command
+
+
+def resident(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+    except (OSError, IndexError):
+        return 0
+
+
+class Sampler(threading.Thread):
+    """Takes a sample of the Python workers below this process at every interval, until it is stopped."""
+
+    def __init__(self, interval: float = 0.5) -> None:
+        super().__init__(daemon=True)
+        self.interval = interval
+        self.samples: list[Sample] = []
+        self.started = time.perf_counter()
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        while not self.ended.wait(self.interval):
+            workers = [resident(pid) for pid in descendants(os.getpid()) if is_worker(pid)]
+            self.samples.append(Sample(time.perf_counter() - self.started, workers))
+
+    def stop(self) -> list[Sample]:
+        self.ended.set()
+        self.join()
+        return self.samples
+
+
+def peaks(samples: list[Sample], parts: int = 4) -> list[dict[str, float]]:
+    """For each quarter of the run: the highest sum, and the largest single worker, in MiB."""
+    if not samples:
+        return []
+    end = samples[-1].seconds
+    found = []
+    for part in range(parts):
+        inside = [each.workers for each in samples if part <= parts * each.seconds / end <= part + 1]
+        found.append(
+            {
+                "all_workers_mib": max((sum(workers) for workers in inside), default=0) / 2**20,
+                "largest_worker_mib": max((max(workers, default=0) for workers in inside), default=0) / 2**20,
+            }
+        )
+    return found

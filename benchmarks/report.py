@@ -1,0 +1,136 @@
+"""Ratios, aims, the table on the terminal and the JSON files."""
+
+import datetime
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.cases import CASES, FIRESTEEL, MANY_KEYS, PYFLINK, Case
+
+Results = dict[str, dict[str, Any]]
+"""Case name to engine name to the measurement."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A comparison; ``met`` is None where there is no aim."""
+
+    case: str
+    label: str
+    value: float
+    aim: str = ""
+    met: bool | None = None
+
+
+def rate(results: Results, case: str, engine: str) -> float | None:
+    value = results.get(case, {}).get(engine, {}).get("rate")
+    return float(value) if value else None
+
+
+def ratios(results: Results) -> list[Ratio]:
+    found = [ratio for case in CASES.values() if case.kind == "rate" for ratio in rate_ratios(results, case)]
+    found += many_keys(results)
+    found += startup(results)
+    return found
+
+
+def rate_ratios(results: Results, case: Case) -> Iterator[Ratio]:
+    ours = rate(results, case.name, FIRESTEEL)
+    aims = {aim.against: aim.at_least for aim in case.aims}
+    for engine in case.engines:
+        theirs = rate(results, case.name, engine)
+        if engine == FIRESTEEL or ours is None or theirs is None:
+            continue
+        value = ours / theirs
+        aim = aims.get(engine)
+        yield Ratio(
+            case.name,
+            f"firesteel / {engine}",
+            value,
+            "" if aim is None else f">= {aim:g}",
+            None if aim is None else value >= aim,
+        )
+
+
+def many_keys(results: Results) -> Iterator[Ratio]:
+    few_case, many_case, most = MANY_KEYS
+    few, many = rate(results, few_case, FIRESTEEL), rate(results, many_case, FIRESTEEL)
+    if few and many:
+        cost = few / many
+        yield Ratio(many_case, f"cost of a record / {few_case}", cost, f"<= {most:g}", cost <= most)
+
+
+def startup(results: Results) -> Iterator[Ratio]:
+    seconds = {engine: result.get("seconds") for engine, result in results.get("startup", {}).items()}
+    ours, theirs = seconds.get(FIRESTEEL), seconds.get(PYFLINK)
+    if ours and theirs:
+        yield Ratio("startup", "firesteel / pyflink (seconds)", ours / theirs, "<= 1", ours <= theirs)
+
+
+def table(results: Results) -> str:
+    lines = []
+    for name, engines in results.items():
+        lines += ["", f"{name}: {CASES[name].title}"]
+        for engine, result in engines.items():
+            lines += [f"  {line}" for line in describe(engine, result)]
+    compared = ratios(results)
+    if compared:
+        lines += ["", f"{'case':<18}{'ratio':<40}{'measured':>10}  {'aim':<9}"]
+        for ratio in compared:
+            verdict = "" if ratio.met is None else "met" if ratio.met else "MISSED"
+            lines.append(f"{ratio.case:<18}{ratio.label:<40}{ratio.value:>10.2f}  {ratio.aim:<9}{verdict}")
+    return "\n".join(lines)
+
+
+def describe(engine: str, result: dict[str, Any]) -> list[str]:
+    """A measurement in words; what is neither a rate nor a start is shown figure by figure."""
+    if "error" in result:
+        return [f"{engine:<16}failed: {result['error'].strip().splitlines()[-1]}"]
+    if "rate" in result:
+        shown = f"{result['rate']:>12,.0f}" if result["rate"] else f"{'too noisy':>12}"
+        return [f"{engine:<16}{shown} records/s   ({result['records']:,} records{spread(result['rates'])})"]
+    if "seconds" in result:
+        return [f"{engine:<16}{result['seconds']:>12.2f} s to the first output"]
+    return [f"{engine:<16}{key}: {format_figures(value)}" for key, value in result.items()]
+
+
+def spread(rates: list[float | None]) -> str:
+    """The lowest and the highest of the repeats."""
+    found = [each for each in rates if each]
+    return f"; {min(found):,.0f} to {max(found):,.0f}" if len(found) > 1 else ""
+
+
+def format_figures(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {format_figures(each)}" for key, each in value.items())
+    if isinstance(value, list):
+        return "; ".join(format_figures(each) for each in value)
+    return (
+        f"{value:,.1f}"
+        if isinstance(value, float)
+        else f"{value:,}"
+        if isinstance(value, int)
+        else str(value)
+    )
+
+
+def new_file(directory: Path, today: datetime.date) -> Path:
+    """``<date>-<n>.json`` with the first free number."""
+    directory.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while (path := directory / f"{today.isoformat()}-{number}.json").exists():
+        number += 1
+    return path
+
+
+def document(results: Results, machine: dict[str, Any], settings: dict[str, Any]) -> str:
+    content = {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "machine": machine,
+        "settings": settings,
+        "results": results,
+        "ratios": [asdict(ratio) for ratio in ratios(results)],
+    }
+    return json.dumps(content, indent=2) + "\n"

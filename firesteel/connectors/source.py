@@ -1,0 +1,60 @@
+"""The port that every source implements: positions, shares, and reading a share.
+
+Positions are small JSON values. Spark writes them into its offset log before a batch runs, so a replayed batch reads
+exactly what the first attempt read. ``plan`` and ``latest`` run in the driver, ``read`` runs in tasks.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["CHUNK_RECORDS", "Chunks", "SplitSource"]
+
+CHUNK_RECORDS = 8192
+"""Records that a source hands over at once."""
+
+Chunks = Iterator[tuple[list[Any], list[int] | None]]
+
+
+class SplitSource(ABC):
+    """A source of records that can be read again from any position it reported."""
+
+    bounded: bool = True
+    """Whether the source ends by itself."""
+    splittable: bool = True
+    """Whether one batch of it can be read by several tasks, each a block of its own."""
+
+    def start(self, directory: str) -> None:  # noqa: B027 - optional to override
+        """Called once in the driver before anything else; ``directory`` is durable with the job's checkpoint."""
+
+    def stop(self) -> None:  # noqa: B027 - optional to override
+        """Called once in the driver at the end."""
+
+    @abstractmethod
+    def initial(self) -> Any:
+        """The position before the first record."""
+
+    @abstractmethod
+    def latest(self, position: Any, max_records: int) -> Any:
+        """The position after at most ``max_records`` more records that are there now; the same if there are none."""
+
+    @abstractmethod
+    def ended(self, position: Any) -> bool:
+        """Whether nothing can come after this position."""
+
+    @abstractmethod
+    def count(self, start: Any, end: Any) -> int:
+        """How many records lie between two positions (an estimate is enough)."""
+
+    @abstractmethod
+    def plan(self, start: Any, end: Any, parallelism: int) -> list[Any]:
+        """What each subtask reads between two positions, in order: subtask 0 the first block, and so on."""
+
+    @abstractmethod
+    def read(self, share: Any) -> Chunks:
+        """The records of a share, in chunks, each with its timestamps or None."""
+
+    def committed(self, position: Any) -> None:  # noqa: B027 - optional to override
+        """The batch that ended at this position is complete; what lies before will never be asked for again."""

@@ -1,0 +1,65 @@
+"""The DataStream API: environments, streams, functions, state, time. The names are PyFlink's."""
+
+from firesteel.datastream.checkpointing_mode import CheckpointingMode
+from firesteel.datastream.closeable_iterator import CloseableIterator
+from firesteel.datastream.connectors.base import Sink, Source
+from firesteel.datastream.data_stream import DataStream, DataStreamSink, KeyedStream
+from firesteel.datastream.execution_mode import RuntimeExecutionMode
+from firesteel.datastream.functions import (
+    AggregateFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    FilterFunction,
+    FlatMapFunction,
+    Function,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    ProcessFunction,
+    ReduceFunction,
+    RuntimeContext,
+    SinkFunction,
+)
+from firesteel.datastream.output_tag import OutputTag
+from firesteel.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
+from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
+from firesteel.datastream.time_characteristic import TimeCharacteristic
+from firesteel.datastream.time_domain import TimeDomain
+from firesteel.datastream.timerservice import TimerService
+
+__all__ = [
+    "AggregateFunction",
+    "CheckpointingMode",
+    "CloseableIterator",
+    "CoFlatMapFunction",
+    "CoMapFunction",
+    "CoProcessFunction",
+    "DataStream",
+    "DataStreamSink",
+    "FilterFunction",
+    "FlatMapFunction",
+    "Function",
+    "KeySelector",
+    "KeyedCoProcessFunction",
+    "KeyedProcessFunction",
+    "KeyedStream",
+    "MapFunction",
+    "MemorySize",
+    "OutputTag",
+    "Partitioner",
+    "ProcessFunction",
+    "ReduceFunction",
+    "RuntimeContext",
+    "RuntimeExecutionMode",
+    "Sink",
+    "SinkFunction",
+    "SlotSharingGroup",
+    "Source",
+    "StreamExecutionEnvironment",
+    "TimeCharacteristic",
+    "TimeDomain",
+    "TimerService",
+]

@@ -1,0 +1,43 @@
+"""Records made by a function, for trials, demos and load tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.connectors.sequence import GeneratedSource
+from firesteel.connectors.source import SplitSource
+from firesteel.datastream.connectors.base import Source
+from firesteel.datastream.functions import as_map
+from firesteel.errors import ProgramError
+
+__all__ = ["DataGeneratorSource"]
+
+
+class DataGeneratorSource(Source):
+    """Calls a function (or a MapFunction) with 0, 1, 2, … and streams what it returns.
+
+    ``count`` None means without end. ``records_per_second`` limits the rate of all subtasks together. The function
+    must return the same record for the same index, or a replayed batch would differ.
+
+    >>> DataGeneratorSource(lambda index: f"user-{index % 3}", count=5).split_source().bounded
+    True
+    """
+
+    def __init__(
+        self,
+        generator_function: Callable[[int], Any] | Any,
+        count: int | None = None,
+        records_per_second: float | None = None,
+    ) -> None:
+        function = as_map(generator_function)
+        if count is not None and count < 0:
+            raise ProgramError(f"count must be 0 or more (or None for no end), got {count}.")
+        if records_per_second is not None and records_per_second <= 0:
+            raise ProgramError(f"records_per_second must be above 0, got {records_per_second}.")
+        self._function = getattr(function, "func", None) or function.map
+        self._count = count
+        self._per_second = records_per_second
+
+    def split_source(self) -> SplitSource:
+        return GeneratedSource(self._function, self._count, self._per_second)

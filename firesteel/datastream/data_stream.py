@@ -1,0 +1,428 @@
+"""The fluent builder: every call writes one transformation, with the user's file and line."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from firesteel.common.execution_config import ExecutionConfig
+from firesteel.common.typeinfo import TypeInformation, Types
+from firesteel.common.watermark_strategy import WatermarkStrategy
+from firesteel.datastream.accumulate import accumulate
+from firesteel.datastream.connectors.base import Sink
+from firesteel.datastream.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    Function,
+    FunctionWrapper,
+    KeyedProcessFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    ProcessFunction,
+    ReduceFunction,
+    SinkFunction,
+    as_filter,
+    as_flat_map,
+    as_key_selector,
+    as_map,
+    as_partitioner,
+    as_reduce,
+)
+from firesteel.datastream.output_tag import OutputTag
+from firesteel.datastream.slot_sharing_group import SlotSharingGroup
+from firesteel.errors import ProgramError, caller_location, short_repr
+from firesteel.graph.specs import (
+    CollectSpec,
+    FilterSpec,
+    FlatMapSpec,
+    KeyedProcessSpec,
+    MapSpec,
+    OperatorSpec,
+    PrintSpec,
+    ProcessSpec,
+    ReduceSpec,
+    SinkFunctionSpec,
+    SinkSpec,
+    TimestampsSpec,
+    UnionSpec,
+)
+from firesteel.graph.transformations import Chaining, Edge, Partitioning, Ship, Transformation
+
+if TYPE_CHECKING:
+    from firesteel.datastream.closeable_iterator import CloseableIterator
+    from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+__all__ = ["DataStream", "DataStreamSink", "KeyedStream"]
+
+S = TypeVar("S", bound="_Node")
+
+
+class _Node:
+    """What streams and sinks share: a transformation that later calls may still change."""
+
+    def __init__(self, env: StreamExecutionEnvironment, node: Transformation) -> None:
+        self._env = env
+        self._id = node.id
+
+    @property
+    def _node(self) -> Transformation:
+        return self._env._program.get(self._id)
+
+    def _change(self: S, **fields: Any) -> S:
+        self._env._program.change(self._id, **fields)
+        return self
+
+    def name(self: S, name: str) -> S:
+        """Names the operator, for plans, logs and errors."""
+        return self._change(name=name)
+
+    def uid(self: S, uid: str) -> S:
+        """Gives the operator an id that stays when the program changes, so that its state is found again."""
+        return self._change(uid=uid)
+
+    def set_uid_hash(self: S, uid_hash: str) -> S:
+        """Gives the operator the id that an earlier version of the program generated."""
+        return self._change(uid=uid_hash)
+
+    def set_parallelism(self: S, parallelism: int) -> S:
+        """Sets how many subtasks the operator has."""
+        if not isinstance(parallelism, int) or parallelism < 1:
+            raise ProgramError(f"Parallelism must be an int of at least 1, got {short_repr(parallelism, 40)}.")
+        return self._change(parallelism=parallelism)
+
+    def set_description(self: S, description: str) -> S:
+        """Describes the operator in the plan."""
+        return self._change(description=description)
+
+    def disable_chaining(self: S) -> S:
+        """Shows the operator as a task of its own."""
+        return self._change(chaining=Chaining.NEVER)
+
+    def slot_sharing_group(self: S, slot_sharing_group: str | SlotSharingGroup) -> S:
+        """Puts the operator into a slot sharing group."""
+        if isinstance(slot_sharing_group, SlotSharingGroup):
+            slot_sharing_group = slot_sharing_group.get_name()
+        return self._change(slot_sharing_group=slot_sharing_group)
+
+
+class DataStreamSink(_Node):
+    """The end of a stream."""
+
+
+class DataStream(_Node):
+    """A stream of records.
+
+    >>> from firesteel.datastream import StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> env.from_collection([1, 2]).map(lambda n: n + 1).get_name()
+    'Map'
+    """
+
+    def __init__(
+        self,
+        env: StreamExecutionEnvironment,
+        node: Transformation,
+        partitioning: Partitioning | None = None,
+        tag: OutputTag | None = None,
+    ) -> None:
+        super().__init__(env, node)
+        self._partitioning = partitioning or Partitioning()
+        self._tag = tag
+
+    # Facts
+
+    def get_name(self) -> str:
+        """The operator's name."""
+        return self._node.name
+
+    def get_type(self) -> TypeInformation:
+        """The type of the records; pickled objects where none was declared."""
+        return self._type or Types.PICKLED_BYTE_ARRAY()
+
+    @property
+    def _type(self) -> TypeInformation | None:
+        return self._tag.type_info if self._tag is not None else self._node.output_type
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """The environment this stream belongs to."""
+        return self._env
+
+    def get_execution_config(self) -> ExecutionConfig:
+        """The environment's execution configuration."""
+        return self._env.get_config()
+
+    # Settings of the operator before
+
+    def set_max_parallelism(self, max_parallelism: int) -> DataStream:
+        """Sets the number of key groups: how far the operator can ever be scaled."""
+        if not isinstance(max_parallelism, int) or not 1 <= max_parallelism <= 32768:
+            raise ProgramError(f"Maximum parallelism must be from 1 to 32768, got {max_parallelism!r}.")
+        return self._change(max_parallelism=max_parallelism)
+
+    def force_non_parallel(self) -> DataStream:
+        """Gives the operator exactly one subtask."""
+        return self._change(parallelism=1, parallel=False)
+
+    def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
+        """Accepted for compatibility: a micro-batch sends its frames when it ends."""
+        return self
+
+    def start_new_chain(self) -> DataStream:
+        """Shows the operator as the first of a new chain."""
+        return self._change(chaining=Chaining.HEAD)
+
+    # Transformations
+
+    def map(
+        self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """One record out for each one in."""
+        function = as_map(func)
+        return self._add("Map", MapSpec(function, self._keyed(function)), output_type)
+
+    def flat_map(
+        self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Any number of records out for each one in."""
+        function = as_flat_map(func)
+        return self._add("Flat Map", FlatMapSpec(function, self._keyed(function)), output_type)
+
+    def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
+        """Keeps the records for which the function is true."""
+        function = as_filter(func)
+        return self._add("Filter", FilterSpec(function, self._keyed(function)), self._type)
+
+    def _keyed(self, function: Function) -> bool:
+        """Whether the function may use keyed state: a plain callable has no way to ask for it."""
+        return False
+
+    def key_by(
+        self, key_selector: Callable[[Any], Any] | KeySelector, key_type: TypeInformation | None = None
+    ) -> KeyedStream:
+        """Partitions by key: records of one key meet in one subtask, and share state."""
+        return KeyedStream(self._env, self._node, as_key_selector(key_selector), key_type, self._tag)
+
+    def process(
+        self, func: ProcessFunction | KeyedProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Applies a process function, which sees time and may yield to side outputs."""
+        if isinstance(func, KeyedProcessFunction):
+            raise ProgramError("A KeyedProcessFunction needs a keyed stream. Call key_by() before process().")
+        if not isinstance(func, ProcessFunction):
+            raise ProgramError(f"process() takes an instance of ProcessFunction, got {short_repr(func, 80)}.")
+        return self._add("Process", ProcessSpec(func), output_type)
+
+    def project(self, *field_indexes: int) -> DataStream:
+        """Keeps some fields of typed tuples or rows."""
+        declared = self._type
+        if declared is None or not hasattr(declared, "get_field_types"):
+            raise ProgramError(
+                f"project() needs a stream of a declared TUPLE or ROW type; this one is {self.get_type()}."
+            )
+        fields = declared.get_field_types()
+        for index in field_indexes:
+            if not isinstance(index, int) or not 0 <= index < len(fields):
+                raise ProgramError(f"project({index!r}): the records have fields 0 to {len(fields) - 1}.")
+        if not field_indexes:
+            raise ProgramError("project() needs at least one field index.")
+        pick = itemgetter(*field_indexes)
+
+        def keep(record: Any) -> Any:
+            chosen = pick(record)
+            return chosen if len(field_indexes) > 1 else (chosen,)
+
+        chosen_type = Types.TUPLE([fields[index] for index in field_indexes])
+        return self._add("Projection", MapSpec(as_map(keep)), chosen_type)
+
+    def union(self, *streams: DataStream) -> DataStream:
+        """Merges streams of one type."""
+        every = [self, *streams]
+        for stream in every:
+            if stream._env is not self._env:
+                raise ProgramError("Streams of different environments cannot be united.")
+            if stream.get_type() != self.get_type():
+                raise ProgramError(
+                    f"Cannot unite streams of different types: {self.get_type()} and {stream.get_type()}. "
+                    "Map one of them to the other's type first."
+                )
+        return self._add("Union", UnionSpec(), self._type, [stream._edge() for stream in every])
+
+    # Partitioning
+
+    def rebalance(self) -> DataStream:
+        """Record by record to the next subtask in turn."""
+        return self._partitioned(Ship.REBALANCE)
+
+    def rescale(self) -> DataStream:
+        """In turn among a share of the subtasks, so that less is sent across."""
+        return self._partitioned(Ship.RESCALE)
+
+    def shuffle(self) -> DataStream:
+        """To a random subtask; a replayed batch goes the same ways."""
+        return self._partitioned(Ship.SHUFFLE)
+
+    def forward(self) -> DataStream:
+        """To the subtask of the same number."""
+        return self._partitioned(Ship.FORWARD)
+
+    def global_(self) -> DataStream:
+        """All to the first subtask."""
+        return self._partitioned(Ship.GLOBAL)
+
+    def broadcast(self) -> DataStream:
+        """Every record to every subtask."""
+        return self._partitioned(Ship.BROADCAST)
+
+    def partition_custom(
+        self,
+        partitioner: Callable[[Any, int], int] | Partitioner,
+        key_selector: Callable[[Any], Any] | KeySelector,
+    ) -> DataStream:
+        """To the subtask that a function of the key and the number of subtasks names."""
+        chosen = Partitioning(Ship.CUSTOM, as_key_selector(key_selector), as_partitioner(partitioner), True)
+        return DataStream(self._env, self._node, chosen, self._tag)
+
+    def _partitioned(self, ship: Ship) -> DataStream:
+        return DataStream(self._env, self._node, Partitioning(ship, explicit=True), self._tag)
+
+    # Time
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+        """Gives records their event time, and the stream its watermarks."""
+        interval = self._env.get_config().get_auto_watermark_interval()
+        spec = TimestampsSpec(watermark_strategy, interval)
+        return self._add("Timestamps/Watermarks", spec, self._type)
+
+    # Ends
+
+    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+        """The stream of what a process function yields with this tag."""
+        return DataStream(self._env, self._node, tag=output_tag)
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Prints every record in the driver, with Flink's subtask prefix."""
+        return self._sink("Print to Std. Out", PrintSpec(sink_identifier), self._type)
+
+    def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
+        """Ends the stream in a sink function."""
+        if not isinstance(sink_func, SinkFunction):
+            raise ProgramError(f"add_sink() takes an instance of SinkFunction, got {short_repr(sink_func, 80)}.")
+        return self._sink("Sink", SinkFunctionSpec(sink_func))
+
+    def sink_to(self, sink: Sink) -> DataStreamSink:
+        """Ends the stream in a sink with a writer and a committer."""
+        if not isinstance(sink, Sink):
+            raise ProgramError(f"sink_to() takes an instance of Sink, got {short_repr(sink, 80)}.")
+        return self._sink("Sink", SinkSpec(sink))
+
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> CloseableIterator | list[Any]:
+        """Runs the program and iterates over this stream's records while the job runs.
+
+        With ``limit`` the first so many records as a list. Closing the iterator stops the job.
+        """
+        channel = uuid.uuid4().hex
+        self._sink("Collect", CollectSpec(channel))
+        iterator = self._env._collect(job_execution_name, channel)
+        if limit is None:
+            return iterator
+        with iterator:
+            return [record for _, record in zip(range(limit), iterator, strict=False)]
+
+    # Building
+
+    def _edge(self) -> Edge:
+        return Edge(self._id, self._partitioning, self._tag.tag_id if self._tag is not None else None)
+
+    def _add(
+        self,
+        name: str,
+        spec: OperatorSpec,
+        output_type: TypeInformation | None = None,
+        inputs: list[Edge] | None = None,
+    ) -> DataStream:
+        return DataStream(self._env, self._append(name, spec, output_type, inputs))
+
+    def _sink(self, name: str, spec: OperatorSpec, shown: TypeInformation | None = None) -> DataStreamSink:
+        return DataStreamSink(self._env, self._append(f"Sink: {name}" if name != "Sink" else name, spec, shown))
+
+    def _append(
+        self,
+        name: str,
+        spec: OperatorSpec,
+        output_type: TypeInformation | None,
+        inputs: list[Edge] | None = None,
+    ) -> Transformation:
+        if output_type is not None and not isinstance(output_type, TypeInformation):
+            raise ProgramError(f"output_type must be one of Types, got {short_repr(output_type, 80)}.")
+        return self._env._program.add(
+            name=name,
+            spec=spec,
+            inputs=tuple(inputs if inputs is not None else [self._edge()]),
+            built_at=caller_location(),
+            output_type=output_type,
+        )
+
+
+class KeyedStream(DataStream):
+    """A stream partitioned by key. Functions on it see the state and timers of the current record's key."""
+
+    def __init__(
+        self,
+        env: StreamExecutionEnvironment,
+        node: Transformation,
+        selector: KeySelector,
+        key_type: TypeInformation | None,
+        tag: OutputTag | None,
+    ) -> None:
+        super().__init__(env, node, Partitioning(Ship.HASH, selector, explicit=True), tag)
+        self._key_type = key_type
+
+    def _keyed(self, function: Function) -> bool:
+        return not isinstance(function, FunctionWrapper)
+
+    def process(
+        self, func: ProcessFunction | KeyedProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Applies a process function with the key's state and timers."""
+        if isinstance(func, KeyedProcessFunction):
+            return self._add("Keyed Process", KeyedProcessSpec(func), output_type)
+        return super().process(func, output_type)
+
+    def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
+        """A running fold per key: every record gives an update, in BATCH mode only the last one."""
+        return self._add("Reduce", ReduceSpec(as_reduce(func)), self._type)
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """The running sum of a field; the other fields are those of the key's first record."""
+        return self.reduce(accumulate("sum", position_to_sum))
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """The running minimum of a field; the other fields are those of the key's first record."""
+        return self.reduce(accumulate("min", position_to_min))
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """The running maximum of a field; the other fields are those of the key's first record."""
+        return self.reduce(accumulate("max", position_to_max))
+
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+        """The whole record with the smallest field so far; the first one where several are equal."""
+        return self.reduce(accumulate("min_by", position_to_min_by))
+
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+        """The whole record with the largest field so far; the first one where several are equal."""
+        return self.reduce(accumulate("max_by", position_to_max_by))
+
+    # A keyed stream is a partitioned view of an operator, not an operator: these would change the wrong one.
+
+    def _refuse(self, what: str) -> ProgramError:
+        return ProgramError(f"{what} cannot be set on a keyed stream. Set it on the operator before key_by().")
+
+    def _change(self, **fields: Any) -> Any:
+        raise self._refuse(" and ".join(fields))
+
+

@@ -1,0 +1,109 @@
+"""The contracts that users subclass, and the adapters that let a plain callable stand in for one.
+
+PyFlink keeps these in a single module; here each family has a file of its own and the names meet again in
+this package, so ``from firesteel.datastream.functions import MapFunction`` works as before.
+"""
+
+from firesteel.datastream.functions.async_io import (
+    AsyncFunction,
+    AsyncFunctionDescriptor,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
+)
+from firesteel.datastream.functions.base import Function, KeyedStateStore, RuntimeContext
+from firesteel.datastream.functions.basic import (
+    AggregateFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    FilterFunction,
+    FlatMapFunction,
+    KeySelector,
+    MapFunction,
+    NullByteKeySelector,
+    Partitioner,
+    ReduceFunction,
+)
+from firesteel.datastream.functions.broadcast import (
+    BaseBroadcastProcessFunction,
+    BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
+)
+from firesteel.datastream.functions.process import (
+    CoProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+)
+from firesteel.datastream.functions.sink import SinkFunction
+from firesteel.datastream.functions.window import (
+    AllWindowFunction,
+    PassThroughAllWindowFunction,
+    PassThroughWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
+from firesteel.datastream.functions.wrappers import (
+    FilterFunctionWrapper,
+    FlatMapFunctionWrapper,
+    FunctionWrapper,
+    KeySelectorWrapper,
+    MapFunctionWrapper,
+    PartitionerWrapper,
+    ReduceFunctionWrapper,
+    as_filter,
+    as_flat_map,
+    as_key_selector,
+    as_map,
+    as_partitioner,
+    as_reduce,
+)
+from firesteel.datastream.timerservice import TimerService
+
+__all__ = [
+    "AggregateFunction",
+    "AllWindowFunction",
+    "AsyncFunction",
+    "AsyncFunctionDescriptor",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
+    "BaseBroadcastProcessFunction",
+    "BroadcastProcessFunction",
+    "CoFlatMapFunction",
+    "CoMapFunction",
+    "CoProcessFunction",
+    "FilterFunction",
+    "FilterFunctionWrapper",
+    "FlatMapFunction",
+    "FlatMapFunctionWrapper",
+    "Function",
+    "FunctionWrapper",
+    "KeySelector",
+    "KeySelectorWrapper",
+    "KeyedBroadcastProcessFunction",
+    "KeyedCoProcessFunction",
+    "KeyedProcessFunction",
+    "KeyedStateStore",
+    "MapFunction",
+    "MapFunctionWrapper",
+    "NullByteKeySelector",
+    "Partitioner",
+    "PartitionerWrapper",
+    "PassThroughAllWindowFunction",
+    "PassThroughWindowFunction",
+    "ProcessAllWindowFunction",
+    "ProcessFunction",
+    "ProcessWindowFunction",
+    "ReduceFunction",
+    "ReduceFunctionWrapper",
+    "RuntimeContext",
+    "SinkFunction",
+    "TimerService",
+    "WindowFunction",
+    "as_filter",
+    "as_flat_map",
+    "as_key_selector",
+    "as_map",
+    "as_partitioner",
+    "as_reduce",
+]

@@ -1,0 +1,188 @@
+"""Adapters from a plain callable to a function object.
+
+Each wrapper keeps the user's callable in ``func``. The runtime takes it from there, so that no frame of ours
+stands between the engine's loop and the user's code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from firesteel.datastream.functions.base import Function
+from firesteel.datastream.functions.basic import (
+    FilterFunction,
+    FlatMapFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    ReduceFunction,
+)
+from firesteel.errors import ProgramError, short_repr
+
+__all__ = [
+    "FilterFunctionWrapper",
+    "FlatMapFunctionWrapper",
+    "FunctionWrapper",
+    "KeySelectorWrapper",
+    "MapFunctionWrapper",
+    "PartitionerWrapper",
+    "ReduceFunctionWrapper",
+    "as_filter",
+    "as_flat_map",
+    "as_key_selector",
+    "as_map",
+    "as_partitioner",
+    "as_reduce",
+]
+
+F = TypeVar("F", bound=Function)
+
+
+class FunctionWrapper(Function):
+    """A function object around a callable, which is in ``func``."""
+
+    def __init__(self, func: Callable[..., Any]) -> None:
+        self.func = func
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({getattr(self.func, '__qualname__', None) or short_repr(self.func)})"
+
+
+class MapFunctionWrapper(FunctionWrapper, MapFunction):
+    """A callable as a :class:`MapFunction`."""
+
+    def map(self, value: Any) -> Any:
+        return self.func(value)
+
+
+class FlatMapFunctionWrapper(FunctionWrapper, FlatMapFunction):
+    """A callable as a :class:`FlatMapFunction`."""
+
+    def flat_map(self, value: Any) -> Iterable[Any] | None:
+        results: Iterable[Any] | None = self.func(value)
+        return results
+
+
+class FilterFunctionWrapper(FunctionWrapper, FilterFunction):
+    """A callable as a :class:`FilterFunction`."""
+
+    def filter(self, value: Any) -> bool:
+        return bool(self.func(value))
+
+
+class ReduceFunctionWrapper(FunctionWrapper, ReduceFunction):
+    """A callable of two arguments as a :class:`ReduceFunction`."""
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        return self.func(value1, value2)
+
+
+class KeySelectorWrapper(FunctionWrapper, KeySelector):
+    """A callable as a :class:`KeySelector`."""
+
+    def get_key(self, value: Any) -> Any:
+        return self.func(value)
+
+
+class PartitionerWrapper(FunctionWrapper, Partitioner):
+    """A callable of a key and a number of partitions as a :class:`Partitioner`."""
+
+    def partition(self, key: Any, num_partitions: int) -> int:
+        target: int = self.func(key, num_partitions)
+        return target
+
+
+def _adapt(what: Any, contract: type, wrapper: Callable[[Callable[..., Any]], F], signature: str) -> F | Any:
+    """``what`` if it fulfils the contract, a wrapper around it if it can be called, an error otherwise."""
+    if isinstance(what, contract):
+        return what
+    # Calling a function class would build an instance per element; ``int`` or ``str`` are fine to call.
+    if isinstance(what, type) and issubclass(what, Function):
+        name = what.__name__
+        raise ProgramError(
+            f"Expected a {contract.__name__} or a callable, got the class {name} itself. "
+            f"Pass an instance: {name}()."
+        )
+    if isinstance(what, Function) and not callable(what):
+        raise ProgramError(
+            f"Expected a {contract.__name__} or a callable {signature}, got an instance of "
+            f"{type(what).__name__}, which is a {_contract_name(what)}. Subclass {contract.__name__} instead."
+        )
+    if not callable(what):
+        raise ProgramError(
+            f"Expected a {contract.__name__} or a callable {signature}, "
+            f"got {type(what).__name__} {short_repr(what, 80)}."
+        )
+    return wrapper(what)
+
+
+def _contract_name(function: Function) -> str:
+    """The contract a function object does fulfil: its nearest ancestor that Firesteel defines."""
+    for ancestor in type(function).__mro__:
+        if ancestor.__module__.startswith("firesteel."):
+            return ancestor.__name__
+    return "Function"
+
+
+def as_map(what: Any) -> MapFunction:
+    """A :class:`MapFunction` for a map function or a callable of one argument.
+
+    >>> as_map(str.upper).map("a")
+    'A'
+    >>> as_map(3)
+    Traceback (most recent call last):
+    firesteel.errors.ProgramError: Expected a MapFunction or a callable f(value), got int 3.
+    """
+    adapted: MapFunction = _adapt(what, MapFunction, MapFunctionWrapper, "f(value)")
+    return adapted
+
+
+def as_flat_map(what: Any) -> FlatMapFunction:
+    """A :class:`FlatMapFunction` for a flat map function or a callable of one argument.
+
+    >>> as_flat_map(str.split).flat_map("to be")
+    ['to', 'be']
+    """
+    adapted: FlatMapFunction = _adapt(what, FlatMapFunction, FlatMapFunctionWrapper, "f(value)")
+    return adapted
+
+
+def as_filter(what: Any) -> FilterFunction:
+    """A :class:`FilterFunction` for a filter function or a callable of one argument.
+
+    >>> as_filter(lambda n: n > 1).filter(1)
+    False
+    """
+    adapted: FilterFunction = _adapt(what, FilterFunction, FilterFunctionWrapper, "f(value)")
+    return adapted
+
+
+def as_reduce(what: Any) -> ReduceFunction:
+    """A :class:`ReduceFunction` for a reduce function or a callable of two arguments.
+
+    >>> as_reduce(max).reduce(3, 5)
+    5
+    """
+    adapted: ReduceFunction = _adapt(what, ReduceFunction, ReduceFunctionWrapper, "f(value1, value2)")
+    return adapted
+
+
+def as_key_selector(what: Any) -> KeySelector:
+    """A :class:`KeySelector` for a key selector or a callable of one argument.
+
+    >>> as_key_selector(len).get_key("abc")
+    3
+    """
+    adapted: KeySelector = _adapt(what, KeySelector, KeySelectorWrapper, "f(value)")
+    return adapted
+
+
+def as_partitioner(what: Any) -> Partitioner:
+    """A :class:`Partitioner` for a partitioner or a callable of a key and a number of partitions.
+
+    >>> as_partitioner(lambda key, n: key % n).partition(5, 3)
+    2
+    """
+    adapted: Partitioner = _adapt(what, Partitioner, PartitionerWrapper, "f(key, num_partitions)")
+    return adapted

@@ -1,0 +1,304 @@
+"""The environment: where a program starts, and where it is executed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from firesteel.common.configuration import Configuration
+from firesteel.common.execution_config import ExecutionConfig
+from firesteel.common.job_client import JobClient
+from firesteel.common.job_execution_result import JobExecutionResult
+from firesteel.common.typeinfo import TypeInformation, Types
+from firesteel.common.watermark_strategy import WatermarkStrategy
+from firesteel.connectors.collection import CollectionSource
+from firesteel.connectors.socket import SocketSource
+from firesteel.connectors.source import SplitSource
+from firesteel.connectors.text import TextFileSource
+from firesteel.datastream.closeable_iterator import CloseableIterator
+from firesteel.datastream.connectors.base import Source
+from firesteel.datastream.data_stream import DataStream
+from firesteel.datastream.execution_mode import RuntimeExecutionMode
+from firesteel.datastream.slot_sharing_group import SlotSharingGroup
+from firesteel.errors import ConfigurationError, ProgramError, TypeMismatchError, caller_location, short_repr
+from firesteel.graph.job_graph import JobGraph, build_job_graph
+from firesteel.graph.plan import plan_json
+from firesteel.graph.specs import SourceSpec
+from firesteel.graph.stream_graph import build_stream_graph
+from firesteel.graph.transformations import Program
+
+if TYPE_CHECKING:
+    from firesteel.engine import Submission
+
+__all__ = ["StreamExecutionEnvironment"]
+
+DEFAULT_JOB_NAME = "Firesteel Streaming Job"
+
+
+class StreamExecutionEnvironment:
+    """Builds streams and runs them.
+
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> env.set_parallelism(2).get_parallelism()
+    2
+    """
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self._program = Program()
+        self._configuration = _default_configuration()
+        self._config = ExecutionConfig()
+        self._mode: RuntimeExecutionMode | None = None
+        self._chaining = True
+        self._python_files: list[str] = []
+        self._requirements: tuple[str, str | None] | None = None
+        self._slot_sharing_groups: dict[str, SlotSharingGroup] = {}
+        self._apply(self._configuration)
+        if configuration is not None:
+            self.configure(configuration)
+
+    @staticmethod
+    def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
+        """An environment with the settings of the configuration file, then the submission's, then these."""
+        return StreamExecutionEnvironment(configuration)
+
+    def configure(self, configuration: Configuration) -> None:
+        """Takes over settings; they win over those of the configuration file."""
+        self._configuration.add_all(configuration)
+        self._apply(configuration)
+
+    def _apply(self, configuration: Configuration) -> None:
+        self._config.configure(configuration)
+        mode = configuration.get_string("execution.runtime-mode", "")
+        if mode:
+            try:
+                self._mode = RuntimeExecutionMode[mode.upper()]
+            except KeyError:
+                raise ConfigurationError(
+                    f"execution.runtime-mode must be STREAMING, BATCH or AUTOMATIC, got {mode!r}."
+                ) from None
+        if configuration.contains_key("pipeline.operator-chaining.enabled"):
+            self._chaining = configuration.get_boolean("pipeline.operator-chaining.enabled", True)
+
+    # Settings
+
+    def get_config(self) -> ExecutionConfig:
+        """Settings of the whole job."""
+        return self._config
+
+    def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
+        """Sets the number of subtasks of operators that do not say otherwise."""
+        self._config.set_parallelism(parallelism)
+        return self
+
+    def get_parallelism(self) -> int:
+        """The number of subtasks of operators that do not say otherwise."""
+        own = self._config.get_parallelism()
+        return own if own > 0 else self.get_default_local_parallelism()
+
+    def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
+        """Sets the number of key groups of operators that do not say otherwise."""
+        self._config.set_max_parallelism(max_parallelism)
+        return self
+
+    def get_max_parallelism(self) -> int:
+        """The number of key groups, or -1 where none was set."""
+        return self._config.get_max_parallelism()
+
+    def get_default_local_parallelism(self) -> int:
+        """The number of cores of this machine."""
+        return self._configuration.get_integer("firesteel.default-local-parallelism", os.cpu_count() or 1)
+
+    def set_default_local_parallelism(self, parallelism: int) -> None:
+        """Sets the parallelism that applies where nothing else does."""
+        self._configuration.set_integer("firesteel.default-local-parallelism", parallelism)
+
+    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
+        """Chooses between STREAMING, BATCH (bounded sources only, final results only) and AUTOMATIC."""
+        if not isinstance(execution_mode, RuntimeExecutionMode):
+            raise ProgramError(f"set_runtime_mode() takes a RuntimeExecutionMode, got {short_repr(execution_mode)}.")
+        self._mode = execution_mode
+        return self
+
+    def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
+        """Accepted for compatibility: a micro-batch sends its frames when it ends."""
+        self._configuration.set_integer("execution.buffer-timeout.interval", timeout_millis)
+        return self
+
+    def get_buffer_timeout(self) -> int:
+        """The buffer timeout that was set; 100 by default."""
+        return self._configuration.get_integer("execution.buffer-timeout.interval", 100)
+
+    def disable_operator_chaining(self) -> StreamExecutionEnvironment:
+        """Shows every operator as a task of its own."""
+        self._chaining = False
+        return self
+
+    def is_chaining_enabled(self) -> bool:
+        """Whether operators may be chained."""
+        return self._chaining
+
+    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        """Whether operators of different maximum parallelism may be chained."""
+        key = "pipeline.operator-chaining.chain-operators-with-different-max-parallelism"
+        return self._configuration.get_boolean(key, True)
+
+    def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> StreamExecutionEnvironment:
+        """Makes a slot sharing group known, with its resources."""
+        self._slot_sharing_groups[slot_sharing_group.get_name()] = slot_sharing_group
+        return self
+
+    def add_python_file(self, file_path: str) -> None:
+        """Ships a file, folder or zip to the workers, where it can be imported."""
+        if not os.path.exists(file_path):
+            raise ProgramError(f"add_python_file(): there is no {file_path!r}.")
+        self._python_files.append(os.path.abspath(file_path))
+
+    def set_python_requirements(
+        self, requirements_file_path: str, requirements_cache_dir: str | None = None
+    ) -> None:
+        """Has the workers install the packages of a requirements file before the job starts."""
+        if not os.path.isfile(requirements_file_path):
+            raise ProgramError(f"set_python_requirements(): there is no file {requirements_file_path!r}.")
+        self._requirements = (
+            os.path.abspath(requirements_file_path),
+            os.path.abspath(requirements_cache_dir) if requirements_cache_dir else None,
+        )
+
+    # Sources
+
+    def from_collection(
+        self, collection: list[Any], type_info: TypeInformation | None = None
+    ) -> DataStream:
+        """A bounded stream of the elements of a collection."""
+        elements = list(collection)
+        if type_info is not None:
+            check, convert = type_info.checker(), type_info.converter()
+            if check is not None and not all(map(check, elements)):
+                index = next(i for i, element in enumerate(elements) if type_info.explain(element) is not None)
+                raise TypeMismatchError(
+                    f"from_collection() at {caller_location()}: element {index}: {type_info.explain(elements[index])}"
+                )
+            if convert is not None:
+                elements = list(map(convert, elements))
+        return self._source("Source: Collection Source", CollectionSource.of(elements), type_info, parallel=False)
+
+    def from_source(
+        self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy,
+        source_name: str,
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """A stream of what a source reads, with event time by the given strategy."""
+        if not isinstance(source, Source):
+            raise ProgramError(f"from_source() takes an instance of Source, got {short_repr(source, 80)}.")
+        stream = self._source(f"Source: {source_name}", source.split_source(), type_info)
+        if watermark_strategy.kind == "none" and watermark_strategy.timestamp_assigner is None:
+            return stream
+        return stream.assign_timestamps_and_watermarks(watermark_strategy)
+
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
+        """A bounded stream of the lines of a file, or of all files of a folder."""
+        source = TextFileSource.of(file_path, charset_name)
+        return self._source("Source: Text File", source, Types.STRING(), parallel=False)
+
+    def socket_text_stream(
+        self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = -1
+    ) -> DataStream:
+        """A stream of text from a socket, without end (or until the other side has gone ``max_retry`` times).
+
+        The connection is made anew when it breaks; -1 tries for ever, 0 ends the stream with the connection. Text is
+        written to the job's directory before it counts, so a restarted job loses nothing of it.
+        """
+        source = SocketSource(hostname, port, delimiter, max_retry)
+        return self._source("Source: Socket Stream", source, Types.STRING(), parallel=False)
+
+    def _source(
+        self, name: str, source: SplitSource, type_info: TypeInformation | None, parallel: bool = True
+    ) -> DataStream:
+        node = self._program.add(
+            name=name,
+            spec=SourceSpec(source),
+            inputs=(),
+            built_at=caller_location(),
+            output_type=type_info,
+            parallel=parallel,
+        )
+        return DataStream(self, node)
+
+    # Execution
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Runs the program and waits for its end."""
+        client = self._submit(job_name)
+        try:
+            return client.get_job_execution_result().result()
+        except KeyboardInterrupt:
+            client.cancel().result()
+            raise
+
+    def execute_async(self, job_name: str = DEFAULT_JOB_NAME) -> JobClient:
+        """Starts the program and returns a handle on it."""
+        return self._submit(job_name)
+
+    def get_execution_plan(self) -> str:
+        """The program as JSON: operators, how they are connected, chained and placed on stages."""
+        return plan_json(self._job_graph())
+
+    def _submit(self, job_name: str | None) -> Any:
+        # Here, not at the top: building a program must not load the engine (or pyspark).
+        from firesteel.engine import submit
+
+        submission = self._submission(job_name)
+        self._program.clear()
+        return submit(submission)
+
+    def _collect(self, job_name: str | None, channel: str) -> CloseableIterator:
+        client = self._submit(job_name)
+        return CloseableIterator(client.collect(channel), client.stop_collecting)
+
+    def _job_graph(self) -> JobGraph:
+        longest = self._config.get_max_parallelism()
+        graph = build_stream_graph(
+            self._program, self.get_parallelism(), longest if longest > 0 else None, self._chaining
+        )
+        return build_job_graph(graph)
+
+    def _submission(self, job_name: str | None) -> Submission:
+        from firesteel.engine import Submission
+
+        graph = self._job_graph()
+        mode = self._mode or RuntimeExecutionMode.STREAMING
+        if mode is RuntimeExecutionMode.AUTOMATIC:
+            mode = RuntimeExecutionMode.BATCH if graph.graph.bounded else RuntimeExecutionMode.STREAMING
+        if mode is RuntimeExecutionMode.BATCH and not graph.graph.bounded:
+            endless = [n for n in graph.graph.nodes.values() if isinstance(n.spec, SourceSpec)]
+            first = next(n for n in endless if not n.spec.source.bounded)  # type: ignore[attr-defined]
+            raise ProgramError(
+                f"BATCH mode needs sources that end, but {first.name!r} (built at {first.built_at}) does not. "
+                "Use RuntimeExecutionMode.STREAMING or AUTOMATIC."
+            )
+        return Submission(
+            name=job_name or DEFAULT_JOB_NAME,
+            graph=graph,
+            batch_mode=mode is RuntimeExecutionMode.BATCH,
+            configuration=Configuration(self._configuration),
+            job_parameters=dict(self._config.get_global_job_parameters()),
+            python_files=tuple(self._python_files),
+            requirements=self._requirements,
+        )
+
+
+def _default_configuration() -> Configuration:
+    """The configuration file, if FIRESTEEL_CONF_DIR names one (or its folder), under the submission's settings.
+
+    ``firesteel run`` passes its -p and -D options through the environment.
+    """
+    place = os.environ.get("FIRESTEEL_CONF_DIR")
+    configuration = Configuration.from_file(Path(place)) if place else Configuration()
+    for setting in os.environ.get("FIRESTEEL_SETTINGS", "").split("\x1f"):
+        key, _, value = setting.partition("=")
+        if key:
+            configuration.set_string(key, value)
+    return configuration

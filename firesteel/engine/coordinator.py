@@ -1,0 +1,185 @@
+"""The coordinator decides what each batch reads: positions of all sources, its size, its time, and whether it is last.
+
+It runs beside the driver, once per job. All it decides is an *offset*, a small JSON object that Spark logs before the
+batch runs; from two offsets every task's share follows, so a replayed batch reads the same and sees the same time.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.connectors.source import SplitSource
+from firesteel.engine.settings import Settings
+from firesteel.graph.job_graph import JobGraph
+from firesteel.graph.specs import SourceSpec, TimestampsSpec
+from firesteel.runtime.task import SourceShare
+
+__all__ = ["BatchSizer", "Coordinator"]
+
+Offset = dict[str, Any]
+
+FIRST_BATCH = 4096
+LARGEST_BATCH = 4_000_000
+IDLE_WAIT = 0.02
+
+
+class BatchSizer:
+    """Admission control: sizes batches so that one takes about the target duration.
+
+    >>> sizer = BatchSizer(target_ms=1000)
+    >>> first = sizer.limit
+    >>> sizer.observe(first, 500)
+    >>> sizer.limit > first
+    True
+    """
+
+    def __init__(self, target_ms: int, fixed: int = 0) -> None:
+        self._target = target_ms
+        self._fixed = fixed
+        self.limit = fixed or FIRST_BATCH
+
+    def observe(self, records: int, duration_ms: float) -> None:
+        if self._fixed or records < self.limit // 2:
+            # A batch that was not full says nothing about what a full one would take.
+            return
+        wanted = records * self._target / max(duration_ms, 1)
+        # One slow batch must not make the next one tiny, and the first ones carry start-up costs.
+        self.limit = int(min(max(wanted, self.limit / 4, FIRST_BATCH), self.limit * 16, LARGEST_BATCH))
+
+
+class Coordinator:
+    """Plans the batches of one job."""
+
+    def __init__(
+        self,
+        graph: JobGraph,
+        settings: Settings,
+        directory: str,
+        wake_at: Callable[[], int | None] = lambda: None,
+        clock: Callable[[], int] = lambda: int(time.time() * 1000),
+    ) -> None:
+        self._graph = graph
+        self._settings = settings
+        self._directory = directory
+        self._wake_at = wake_at
+        self._clock = clock
+        self._sources: dict[str, SplitSource] = {}
+        for node in graph.graph.nodes.values():
+            if isinstance(node.spec, SourceSpec):
+                self._sources[str(node.id)] = node.spec.source
+        self._uids = {str(node.id): node.uid for node in graph.graph.nodes.values()}
+        self._bounded = graph.graph.bounded
+        target = settings.target_ms or (4000 if self._bounded else 1000)
+        self._sizer = BatchSizer(target, settings.max_records)
+        self._idle_tick = self._shortest_idleness()
+        self._started: tuple[int, float] | None = None
+        self._fresh = True
+        self._running = False
+
+    def _shortest_idleness(self) -> int | None:
+        strategies = [n.spec.strategy for n in self._graph.graph.nodes.values() if isinstance(n.spec, TimestampsSpec)]
+        timeouts = [s.idle_timeout_ms for s in strategies if s.idle_timeout_ms is not None]
+        return min(timeouts) if timeouts else None
+
+    def start(self) -> None:
+        if not self._running:
+            self._running = True
+            for node_id, source in self._sources.items():
+                source.start(os.path.join(self._directory, self._uids[node_id]))
+
+    def stop(self) -> None:
+        for source in self._sources.values():
+            source.stop()
+
+    def initial(self) -> Offset:
+        positions = {node_id: source.initial() for node_id, source in self._sources.items()}
+        return {"batch": 0, "time": 0, "last": False, "positions": positions}
+
+    def next(self, start: Offset) -> Offset:
+        """The offset after the next batch; ``start`` itself where there is nothing to do yet."""
+        self.start()
+        if start["last"]:
+            return start
+        self._measure()
+        if not self._due():
+            time.sleep(IDLE_WAIT)
+            return start
+        positions, records = self._positions(start)
+        last = all(source.ended(positions[node_id]) for node_id, source in self._sources.items())
+        now = max(self._clock(), start["time"])
+        if not (records or last or positions != start["positions"] or self._must_tick(start, now)):
+            time.sleep(IDLE_WAIT)
+            return start
+        self._fresh = False
+        self._started = (records, time.monotonic())
+        return {"batch": start["batch"] + 1, "time": now, "last": last, "positions": positions}
+
+    def _due(self) -> bool:
+        return self._started is None or time.monotonic() - self._started[1] >= self._settings.interval_ms / 1000
+
+    def _measure(self) -> None:
+        """Spark asks for the next offset when the last batch is done: that is how long it took."""
+        if self._started is not None and self._started[0] >= 0:
+            records, began = self._started
+            self._sizer.observe(records, (time.monotonic() - began) * 1000)
+            self._started = (-1, began)
+
+    def _positions(self, start: Offset) -> tuple[dict[str, Any], int]:
+        positions, records = {}, 0
+        share = max(1, self._sizer.limit // max(1, len(self._sources)))
+        for node_id, source in self._sources.items():
+            known = start["positions"].get(node_id)
+            if known is None:
+                known = source.initial()
+            positions[node_id] = source.latest(known, share)
+            records += source.count(known, positions[node_id])
+        return positions, records
+
+    def _must_tick(self, start: Offset, now: int) -> bool:
+        """Whether a batch without data is needed: a timer is due, a source falls idle, or the job just restarted
+        and nobody knows which timers it has."""
+        if self._fresh and start["batch"] > 0:
+            return True
+        wake_at = self._wake_at()
+        if wake_at is not None and wake_at <= now:
+            return True
+        return self._idle_tick is not None and now - start["time"] >= max(self._idle_tick // 2, 100)
+
+    def plan(self, start: Offset, end: Offset) -> list[SourceShare]:
+        """What each task of stage 0 reads between two offsets."""
+        self.start()
+        if start["batch"] == end["batch"]:
+            return []
+        width = self._graph.stages[0].parallelism
+        shares: list[dict[int, Any]] = [{} for _ in range(width)]
+        ended = set()
+        for node_id, source in self._sources.items():
+            here, there = start["positions"].get(node_id), end["positions"][node_id]
+            if here is None:
+                here = source.initial()
+            if source.ended(there):
+                ended.add(int(node_id))
+            if here == there:
+                continue
+            parts = source.plan(here, there, self._graph.source_parallelism[int(node_id)])
+            for subtask, part in enumerate(parts):
+                shares[subtask][int(node_id)] = part
+        return [
+            SourceShare(subtask, end["time"], end["last"], shares[subtask], frozenset(ended))
+            for subtask in range(width)
+        ]
+
+    def everything(self) -> list[SourceShare]:
+        """The shares of one batch with all there is, for BATCH mode."""
+        start = self.initial()
+        self.start()
+        positions = {n: s.latest(start["positions"][n], 1 << 62) for n, s in self._sources.items()}
+        return self.plan(start, {"batch": 1, "time": self._clock(), "last": True, "positions": positions})
+
+    def committed(self, offset: Offset) -> None:
+        for node_id, source in self._sources.items():
+            if node_id in offset["positions"]:
+                source.committed(offset["positions"][node_id])

@@ -1,0 +1,153 @@
+"""The driver's side of a batch: what the tasks sent is printed, collected, committed and counted.
+
+Called once per batch, when all of its tasks are done and before the batch is logged as complete. After a crash in
+between the batch comes again, so everything here is safe to repeat: commits are idempotent by committable, and what was
+already collected or printed of a batch in this run is not taken twice.
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from firesteel.datastream.connectors.base import Committer
+from firesteel.graph.specs import CollectSpec, SinkSpec
+from firesteel.runtime.frames import decode, header_of
+from firesteel.runtime.task import JobSpec, TaskReport
+
+__all__ = ["Inbox", "Progress"]
+
+_END = object()
+
+
+@dataclass
+class Progress:
+    """What is known of a running job."""
+
+    batches: int = 0
+    records: int = 0
+    batch_records: int = 0
+    started: float = field(default_factory=time.monotonic)
+    batch_at: float = field(default_factory=time.monotonic)
+    batch_seconds: float = 0.0
+    watermark: int | None = None
+    batch_time: int = 0
+    wake_at: int | None = None
+    emitted: dict[int, int] = field(default_factory=dict)
+    """Records that each operator has put out."""
+    metrics: dict[str, Any] = field(default_factory=dict)
+    """The users' metrics, by operator and identifier."""
+
+
+class Inbox:
+    """Receives the cells of one job's batches."""
+
+    def __init__(self, job: JobSpec) -> None:
+        self._job = job
+        self.progress = Progress()
+        self.finished = threading.Event()
+        """Set when the batch that ends the job's input was taken."""
+        self._taken = -1
+        self._channels: dict[str, queue.Queue[Any]] = {}
+        self._channel_of: dict[int, str] = {}
+        self._committers: dict[int, Committer | None] = {}
+        for node in job.graph.graph.nodes.values():
+            if isinstance(node.spec, CollectSpec):
+                self._channel_of[node.id] = node.spec.channel
+                # Bounded, so that a slow reader slows the job and not fills the driver's memory.
+                self._channels[node.spec.channel] = queue.Queue(maxsize=256)
+            elif isinstance(node.spec, SinkSpec):
+                self._committers[node.id] = node.spec.sink.create_committer()
+        self.cancelled = threading.Event()
+
+    def take(self, batch: int, cells: Iterable[bytes], last: bool = False) -> None:
+        """All cells that a batch sent to the driver."""
+        messages = [(header_of(cell)[2:5], decode(cell)) for cell in cells]
+        messages.sort(key=lambda message: message[0])
+        reports: list[TaskReport] = [payload for _, (kind, _, payload) in messages if kind == "report"]
+        # 1. Sinks first: nothing is shown of a batch whose commit failed.
+        self._commit(messages)
+        # 2. Then what people see, once per batch and run.
+        if batch > self._taken:
+            self._taken = batch
+            self._show(messages)
+            self._count(reports)
+        if last:
+            self.finished.set()
+
+    def _commit(self, messages: list[tuple[Any, list[Any]]]) -> None:
+        by_sink: dict[int, list[Any]] = {}
+        for _, (kind, node_id, payload) in messages:
+            if kind == "commit":
+                by_sink.setdefault(node_id, []).extend(payload)
+        for node_id, committables in by_sink.items():
+            committer = self._committers[node_id]
+            if committer is not None:
+                committer.commit(committables)
+
+    def _show(self, messages: list[tuple[Any, list[Any]]]) -> None:
+        out: list[str] = []
+        for _, (kind, node_id, payload) in messages:
+            if kind == "stdout":
+                out.append(payload)
+            elif kind == "stderr":
+                sys.stderr.write(payload)
+            elif kind == "collect":
+                self._put(self._channels[self._channel_of[node_id]], payload)
+        if out:
+            sys.stdout.write("".join(out))
+            sys.stdout.flush()
+
+    def _put(self, channel: queue.Queue[Any], item: Any) -> None:
+        while not self.cancelled.is_set():
+            try:
+                channel.put(item, timeout=0.2)
+                return
+            except queue.Full:
+                continue
+
+    def _count(self, reports: list[TaskReport]) -> None:
+        progress = self.progress
+        progress.batches += 1
+        progress.batch_records = sum(report.records_in for report in reports if report.stage == 0)
+        progress.records += progress.batch_records
+        now = time.monotonic()
+        progress.batch_seconds = now - progress.batch_at
+        progress.batch_at = now
+        last_stage = max((report.stage for report in reports), default=0)
+        marks = [r.watermark for r in reports if r.stage == last_stage and r.watermark is not None]
+        progress.watermark = min(marks, default=None)
+        timers = [report.next_timer for report in reports if report.next_timer is not None]
+        progress.wake_at = min(timers, default=None)
+        for report in reports:
+            for node_id, count in report.records_out.items():
+                progress.emitted[node_id] = progress.emitted.get(node_id, 0) + count
+            for node_id, values in report.metrics.items():
+                name = self._job.graph.graph.nodes[node_id].name
+                for identifier, value in values.items():
+                    progress.metrics[f"{name}.{report.subtask}.{identifier}"] = value
+
+    def collect(self, channel: str) -> Iterator[Any]:
+        """The records of an ``execute_and_collect``, as batches bring them."""
+        source = self._channels[channel]
+        while True:
+            item = source.get()
+            if item is _END:
+                return
+            if isinstance(item, BaseException):
+                raise item
+            yield from item
+
+    def end(self, error: BaseException | None) -> None:
+        """The job is over: whoever iterates learns it."""
+        for channel in self._channels.values():
+            item = _END if error is None else error
+            try:
+                channel.put(item, timeout=0.1 if self.cancelled.is_set() else None)
+            except queue.Full:
+                continue

@@ -1,0 +1,110 @@
+"""The job on its way to a worker: functions by value, classes of the user's script, and import paths.
+
+Functions and classes of ``__main__`` do not exist in a worker, so they travel by value (cloudpickle). Records that are
+instances of such classes are pickled by reference, though, so the worker puts the classes into its own ``__main__``.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import cloudpickle
+
+from firesteel.errors import SerializationError, short_repr
+from firesteel.graph.stream_graph import StreamNode
+from firesteel.runtime.task import JobSpec
+
+__all__ = ["JobPayload"]
+
+
+@dataclass(frozen=True)
+class JobPayload:
+    """A pickled job with what must be in place before it is unpickled."""
+
+    job_id: str
+    import_paths: tuple[str, ...]
+    pickled: bytes
+
+    @staticmethod
+    def dumps(job: JobSpec, import_paths: tuple[str, ...] = ()) -> JobPayload:
+        try:
+            pickled = cloudpickle.dumps((_main_classes(), job), protocol=pickle.HIGHEST_PROTOCOL)
+        except Exception as error:
+            raise _explain(job, error) from error
+        return JobPayload(job.job_id, import_paths, pickled)
+
+    def load(self) -> JobSpec:
+        for path in self.import_paths:
+            if path not in sys.path:
+                sys.path.append(path)
+        classes, job = cloudpickle.loads(self.pickled)
+        main = sys.modules["__main__"]
+        for name, value in classes.items():
+            if not hasattr(main, name):
+                setattr(main, name, value)
+        spec: JobSpec = job
+        return spec
+
+
+def _main_classes() -> dict[str, type]:
+    main = sys.modules["__main__"]
+    found = {}
+    for name, value in list(vars(main).items()):
+        if isinstance(value, type) and value.__module__ == "__main__" and value.__qualname__ == name:
+            try:
+                cloudpickle.dumps(value)
+            except Exception:
+                # Not every class of a script is meant to travel; one that is will be missed by name.
+                continue
+            found[name] = value
+    return found
+
+
+def _explain(job: JobSpec, error: Exception) -> SerializationError:
+    """Which operator, and which name in its function's closure, cannot be pickled."""
+    for node in job.graph.graph.nodes.values():
+        try:
+            cloudpickle.dumps(node.spec)
+        except Exception as own:
+            return SerializationError(_sentence(node, own))
+    return SerializationError(f"The job cannot be pickled: {error}")
+
+
+def _sentence(node: StreamNode, error: Exception) -> str:
+    culprit = ""
+    for function in _user_callables(node.spec):
+        found = _culprit(function)
+        if found:
+            culprit = f" The culprit is {found}."
+            break
+    return (
+        f"The function of operator {node.name!r}, built at {node.built_at}, cannot be pickled, so it cannot "
+        f"reach the workers: {error}.{culprit} Create such objects in open() instead of holding them in the function."
+    )
+
+
+
+
+def _user_callables(spec: Any) -> list[Any]:
+    held = [value for name, value in vars(spec).items() if name in ("function", "source", "sink", "strategy")]
+    inner = [getattr(value, "func", None) or getattr(value, "_function", None) for value in held]
+    return [value for value in (*inner, *held) if value is not None]
+
+
+def _culprit(function: Any) -> str | None:
+    code = getattr(function, "__code__", None)
+    if code is not None:
+        cells = zip(code.co_freevars, function.__closure__ or (), strict=False)
+        names = {name: cell.cell_contents for name, cell in cells}
+        names |= {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
+    else:
+        names = {f"self.{name}": value for name, value in getattr(function, "__dict__", {}).items()}
+    for name, value in names.items():
+        try:
+            cloudpickle.dumps(value)
+        except Exception:
+            return f"{name!r}, a {type(value).__name__}: {short_repr(value, 80)}"
+    return None

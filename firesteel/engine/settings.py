@@ -1,0 +1,48 @@
+"""Firesteel's own settings, read once from the configuration."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from firesteel.common.configuration import Configuration
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a job's run is tuned by. Every field is a key of the configuration, documented in docs/settings.md."""
+
+    master: str = "local"
+    """``firesteel.master``: ``local`` (as many threads as the job is wide), a Spark master URL, or ``memory``: one
+    process, no Spark, for tests."""
+    target_ms: int = 0
+    """``firesteel.batch.target-duration``: how long a micro-batch should take; 0 leaves it to the engine."""
+    max_records: int = 0
+    """``firesteel.batch.max-records``: a fixed limit of records a batch instead of a size found by itself."""
+    interval_ms: int = 0
+    """``firesteel.batch.interval``: the least time between the starts of two batches."""
+    checkpoint_dir: str | None = None
+    """``firesteel.checkpoint.dir``: where the query keeps its offsets and state; a temporary folder otherwise."""
+    ui: bool = False
+    """``firesteel.spark.ui``: whether Spark's own web page is served (on loopback)."""
+    progress: bool | None = None
+    """``firesteel.progress``: the live line; by default only on a terminal."""
+    spark: dict[str, str] = field(default_factory=dict)
+    """All keys that start with ``spark.`` go to Spark as they are."""
+
+    @staticmethod
+    def of(configuration: Configuration) -> Settings:
+        values = configuration.to_dict()
+        progress = configuration.get_string("firesteel.progress", "auto").lower()
+        return Settings(
+            master=configuration.get_string("firesteel.master", os.environ.get("FIRESTEEL_MASTER", "local")),
+            target_ms=configuration.get_duration_ms("firesteel.batch.target-duration", 0),
+            max_records=configuration.get_integer("firesteel.batch.max-records", 0),
+            interval_ms=configuration.get_duration_ms("firesteel.batch.interval", 0),
+            checkpoint_dir=configuration.get_string("firesteel.checkpoint.dir", "") or None,
+            ui=configuration.get_boolean("firesteel.spark.ui", False),
+            progress=None if progress == "auto" else progress == "true",
+            spark={key: str(value) for key, value in values.items() if key.startswith("spark.")},
+        )

@@ -1,0 +1,101 @@
+"""Transformations: what the fluent builder writes down, one frozen record per call."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from firesteel.common.typeinfo import TypeInformation
+from firesteel.errors import Location
+from firesteel.graph.specs import OperatorSpec
+
+__all__ = ["Chaining", "Edge", "Partitioning", "Program", "Ship", "Transformation"]
+
+
+class Ship(enum.Enum):
+    """How records choose the subtask of the next operator. Values are the names that Flink's plan shows."""
+
+    FORWARD = "FORWARD"
+    REBALANCE = "REBALANCE"
+    RESCALE = "RESCALE"
+    SHUFFLE = "SHUFFLE"
+    GLOBAL = "GLOBAL"
+    BROADCAST = "BROADCAST"
+    HASH = "HASH"
+    CUSTOM = "CUSTOM"
+
+
+class Chaining(enum.Enum):
+    """Whether an operator may share a task with its neighbours."""
+
+    ALWAYS = "ALWAYS"
+    HEAD = "HEAD"
+    NEVER = "NEVER"
+
+
+@dataclass(frozen=True)
+class Partitioning:
+    """A way to ship, with the user's functions where it needs them."""
+
+    ship: Ship = Ship.FORWARD
+    selector: Any = None
+    partitioner: Any = None
+    explicit: bool = False
+    """Whether the user asked for it. An implicit FORWARD gives way where the parallelism differs."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """An input of a transformation: the main output of another one, or a side output."""
+
+    source: int
+    partitioning: Partitioning = field(default_factory=Partitioning)
+    tag: str | None = None
+
+
+@dataclass(frozen=True)
+class Transformation:
+    """One operator of the program as the user wrote it."""
+
+    id: int
+    name: str
+    spec: OperatorSpec
+    inputs: tuple[Edge, ...]
+    built_at: Location
+    output_type: TypeInformation | None = None
+    parallelism: int | None = None
+    max_parallelism: int | None = None
+    uid: str | None = None
+    description: str | None = None
+    chaining: Chaining = Chaining.ALWAYS
+    slot_sharing_group: str | None = None
+    parallel: bool = True
+    """False where the operator can only ever have one subtask."""
+
+
+class Program:
+    """All transformations of one environment. Builder calls that change one (``name``, ``uid``) replace it."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[int, Transformation] = {}
+        self._next = 1
+
+    def add(self, **fields: Any) -> Transformation:
+        node = Transformation(id=self._next, **fields)
+        self._nodes[node.id] = node
+        self._next += 1
+        return node
+
+    def get(self, node_id: int) -> Transformation:
+        return self._nodes[node_id]
+
+    def change(self, node_id: int, **fields: Any) -> None:
+        self._nodes[node_id] = replace(self._nodes[node_id], **fields)
+
+    def nodes(self) -> list[Transformation]:
+        return list(self._nodes.values())
+
+    def clear(self) -> None:
+        """Forgets the transformations once they were executed; ids go on, so streams stay distinct."""
+        self._nodes = {}

@@ -1,0 +1,6 @@
+"""Metrics: what functions count and measure while they run."""
+
+from firesteel.metrics.groups import MetricGroup
+from firesteel.metrics.metricbase import Counter, Distribution, Gauge, Meter, Metric
+
+__all__ = ["Counter", "Distribution", "Gauge", "Meter", "Metric", "MetricGroup"]

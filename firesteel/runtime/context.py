@@ -1,0 +1,201 @@
+"""What user functions are handed: the runtime context, timer service and the contexts of process functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from firesteel.datastream.functions import KeyedProcessFunction, ProcessFunction, RuntimeContext, SinkFunction
+from firesteel.datastream.state import (
+    AggregatingState,
+    AggregatingStateDescriptor,
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ReducingState,
+    ReducingStateDescriptor,
+    ValueState,
+    ValueStateDescriptor,
+)
+from firesteel.datastream.time_domain import TimeDomain
+from firesteel.datastream.timerservice import TimerService
+from firesteel.errors import ProgramError
+from firesteel.graph.stream_graph import StreamNode
+from firesteel.metrics import MetricGroup
+from firesteel.runtime.state.backend import KeyedStateBackend
+from firesteel.runtime.timers import TimerQueue
+from firesteel.runtime.watermarks import MIN_TIMESTAMP
+
+__all__ = ["Clock", "ElementContext", "KeyedTimerService", "OperatorContext", "SinkContext", "UnkeyedTimerService"]
+
+
+@dataclass(slots=True)
+class Clock:
+    """The time that an operator sees: the batch's processing time and the operator's own watermark."""
+
+    processing_time: int = 0
+    watermark: int = MIN_TIMESTAMP
+    timestamp: int = MIN_TIMESTAMP
+    """Of the element (or timer) being processed."""
+
+
+@dataclass
+class OperatorContext(RuntimeContext):
+    """The runtime context of one operator in one subtask."""
+
+    node: StreamNode
+    subtask: int
+    attempt: int
+    job_parameters: dict[str, str]
+    keyed: KeyedStateBackend | None
+    metrics: MetricGroup = field(default_factory=MetricGroup)
+
+    def get_task_name(self) -> str:
+        return self.node.name
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        return self.node.parallelism
+
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        return self.node.max_parallelism
+
+    def get_index_of_this_subtask(self) -> int:
+        return self.subtask
+
+    def get_attempt_number(self) -> int:
+        return self.attempt
+
+    def get_task_name_with_subtasks(self) -> str:
+        return f"{self.node.name} ({self.subtask + 1}/{self.node.parallelism})"
+
+    def get_job_parameter(self, key: str, default_value: str | None = None) -> str | None:
+        return self.job_parameters.get(key, default_value)
+
+    def get_metrics_group(self) -> MetricGroup:
+        return self.metrics
+
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        return self._backend().value_state(state_descriptor)
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        raise self._not_yet("list")
+
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        raise self._not_yet("map")
+
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        raise self._not_yet("reducing")
+
+    def get_aggregating_state(
+        self, state_descriptor: AggregatingStateDescriptor
+    ) -> AggregatingState[Any, Any]:
+        raise self._not_yet("aggregating")
+
+    def _backend(self) -> KeyedStateBackend:
+        if self.keyed is None:
+            raise ProgramError(
+                f"Operator {self.node.name!r} asks for keyed state, but its stream has no keys. Call key_by() first."
+            )
+        return self.keyed
+
+    def _not_yet(self, kind: str) -> ProgramError:
+        self._backend()
+        return ProgramError(
+            f"Operator {self.node.name!r} asks for {kind} state; this version has value state only. "
+            "Keep the collection as the value of a ValueState."
+        )
+
+
+class UnkeyedTimerService(TimerService):
+    """Time without timers, for process functions on a stream without keys."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def current_processing_time(self) -> int:
+        return self._clock.processing_time
+
+    def current_watermark(self) -> int:
+        return self._clock.watermark
+
+    def _refuse(self) -> ProgramError:
+        return ProgramError("Timers belong to a key: setting or deleting one needs a keyed stream. Call key_by() first.")
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        raise self._refuse()
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        raise self._refuse()
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        raise self._refuse()
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        raise self._refuse()
+
+
+class KeyedTimerService(TimerService):
+    """Timers under the current key."""
+
+    def __init__(self, clock: Clock, backend: KeyedStateBackend) -> None:
+        self._clock = clock
+        self._backend = backend
+        self.event: TimerQueue
+        self.processing: TimerQueue
+
+    def current_processing_time(self) -> int:
+        return self._clock.processing_time
+
+    def current_watermark(self) -> int:
+        return self._clock.watermark
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        self.processing.register(timestamp, self._backend.key)
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        self.event.register(timestamp, self._backend.key)
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        self.processing.delete(timestamp, self._backend.key)
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        self.event.delete(timestamp, self._backend.key)
+
+
+class ElementContext(ProcessFunction.Context, KeyedProcessFunction.OnTimerContext):
+    """The one context object of a process operator; it shows whatever is being processed now."""
+
+    def __init__(self, clock: Clock, timers: TimerService, backend: KeyedStateBackend | None) -> None:
+        self._clock = clock
+        self._timers = timers
+        self._backend = backend
+        self.domain = TimeDomain.EVENT_TIME
+
+    def timer_service(self) -> TimerService:
+        return self._timers
+
+    def timestamp(self) -> int:
+        return self._clock.timestamp
+
+    def get_current_key(self) -> Any:
+        return self._backend.key if self._backend is not None else None
+
+    def time_domain(self) -> TimeDomain:
+        return self.domain
+
+
+class SinkContext(SinkFunction.Context):
+    """What a sink function may ask."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def current_processing_time(self) -> int:
+        return self._clock.processing_time
+
+    def current_watermark(self) -> int:
+        return self._clock.watermark
+
+    def timestamp(self) -> int | None:
+        return None if self._clock.timestamp == MIN_TIMESTAMP else self._clock.timestamp

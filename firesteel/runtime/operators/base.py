@@ -1,0 +1,173 @@
+"""What every operator shares: an output, a valve for watermarks, a lifecycle, and failures that name it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from firesteel.graph.specs import OperatorSpec
+from firesteel.graph.stream_graph import StreamNode
+from firesteel.runtime.context import Clock, OperatorContext
+from firesteel.runtime.failures import describe
+from firesteel.runtime.outputs import Output
+from firesteel.runtime.state.backend import KeyedStateBackend
+from firesteel.runtime.state.store import StateStore
+from firesteel.runtime.watermarks import MIN_TIMESTAMP, WatermarkValve
+
+__all__ = ["Operator", "Placement", "create_operator", "handles"]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where an operator stands in its task."""
+
+    node: StreamNode
+    subtask: int
+    attempt: int
+    job_parameters: dict[str, str]
+    channels: tuple[tuple[int, int, int], ...]
+    """The input channels whose watermarks are combined; empty in stage 0, where origins pass through."""
+    origins: frozenset[int]
+    """The operators whose watermarks arrive."""
+    batch_mode: bool
+    to_driver: Callable[[str, int, Any], None]
+    """Sends (kind, node id, payload) to the driver."""
+
+
+_HANDLERS: dict[type[OperatorSpec], type[Operator]] = {}
+
+O = TypeVar("O", bound="type[Operator]")
+
+
+def handles(*specs: type[OperatorSpec]) -> Callable[[O], O]:
+    """Registers an operator class for the specs it runs."""
+
+    def register(cls: O) -> O:
+        for spec in specs:
+            _HANDLERS[spec] = cls
+        return cls
+
+    return register
+
+
+def create_operator(placement: Placement) -> Operator:
+    return _HANDLERS[type(placement.node.spec)](placement)
+
+
+class Operator:
+    """One operator in one subtask. It outlives batches: ``open`` comes once, ``begin`` and ``changes`` per batch."""
+
+    keyed = False
+
+    def __init__(self, placement: Placement) -> None:
+        self.node = placement.node
+        self.subtask = placement.subtask
+        self.placement = placement
+        self.spec: Any = placement.node.spec
+        self.out = Output(placement.node, placement.subtask)
+        self.clock = Clock()
+        self.backend = KeyedStateBackend(placement.node.uid) if placement.node.spec.stateful else None
+        self.context = OperatorContext(
+            placement.node, placement.subtask, placement.attempt, placement.job_parameters, self.backend
+        )
+        self.valve: WatermarkValve | None = None
+        self.origin_levels: dict[int, int] = {}
+
+    # Lifecycle
+
+    def open(self) -> None:
+        """Opens the user's function, once per subtask."""
+        function = getattr(self.spec, "function", None)
+        if function is not None:
+            try:
+                function.open(self.context)
+            except Exception as error:
+                raise self.failure(error) from error
+
+    def close(self) -> None:
+        function = getattr(self.spec, "function", None)
+        if function is not None:
+            try:
+                function.close()
+            except Exception as error:
+                raise self.failure(error) from error
+
+    def begin(self, store: StateStore, header: dict[str, Any], now: int) -> None:
+        """A batch starts: ``header`` is what the operator kept of the last one."""
+        self.out.records = 0
+        self.clock.processing_time = now
+        if self.placement.channels:
+            self.valve = WatermarkValve(self.placement.channels, header.setdefault("valve", {}))
+            self.clock.watermark = self.valve.watermark
+        else:
+            self.origin_levels = {}
+            self.clock.watermark = MIN_TIMESTAMP
+        if self.backend is not None:
+            self.backend.begin(store, header.setdefault("tables", {}))
+
+    def finish(self, last: bool) -> None:
+        """All input of the batch was seen."""
+
+    def changes(self) -> Iterable[tuple[bytes, bytes | None]]:
+        """What the batch changed in the store."""
+        return self.backend.changes() if self.backend is not None else ()
+
+    # Data
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        raise NotImplementedError(type(self).__name__)  # pragma: no cover - every operator overrides one of the two
+
+    def process_keyed(self, keys: list[Any], values: list[Any], timestamps: list[int] | None) -> None:
+        """Records with their keys. Operators that keep no keyed state do not look at them."""
+        self.process(values, timestamps)
+
+    # Time
+
+    def receive_watermark(self, channel: tuple[int, int, int], value: int | None) -> None:
+        """A channel's watermark: combined with the others, or passed on under its origin's name in stage 0."""
+        if self.valve is None:
+            if value is not None:
+                origin = channel[2]
+                self.origin_levels[origin] = max(value, self.origin_levels.get(origin, value))
+                self.clock.watermark = min(self.origin_levels.values())
+                self.out.watermark(origin, value)
+            return
+        self._moved(self.valve.advance(channel, value))
+
+    def receive_activity(self, channel: tuple[int, int, int], idle_timeout: int | None) -> None:
+        """Whether a channel had records in this batch."""
+        if self.valve is None:
+            if idle_timeout is not None:
+                self.out.idle(channel[2], idle_timeout)
+            return
+        now = self.clock.processing_time
+        self._moved(self.valve.activity(channel, idle_timeout, now))
+        if self.valve.idle(now):
+            self.out.idle(self.node.id, 0)
+
+    def _moved(self, watermark: int | None) -> None:
+        if watermark is not None:
+            self.clock.watermark = watermark
+            self.on_watermark(watermark)
+            self.out.watermark(self.node.id, watermark)
+
+    def on_watermark(self, watermark: int) -> None:
+        """Event time advanced."""
+
+    def on_processing_time(self, now: int) -> None:
+        """Processing time advanced: called before and after the batch's records."""
+
+    def next_processing_timer(self) -> int | None:
+        """When this operator must be woken although no data may come."""
+        return None
+
+    # Failures
+
+    def failure(self, error: BaseException, *element: Any) -> Exception:
+        return describe(error, self.node.name, self.node.built_at, self.subtask, *element)
+
+    def failure_at(self, error: BaseException, values: list[Any], consumed: Iterator[Any]) -> Exception:
+        """The failure of the element that a C-level loop over ``values`` had just taken."""
+        left: int = consumed.__length_hint__()  # type: ignore[attr-defined]
+        return self.failure(error, values[len(values) - left - 1])

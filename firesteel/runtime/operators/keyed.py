@@ -1,0 +1,266 @@
+"""Operators on keyed streams: state under the current key, timers, and one key after the other in BATCH mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any
+
+from firesteel.datastream.time_domain import TimeDomain
+from firesteel.graph.specs import FilterSpec, FlatMapSpec, KeyedProcessSpec, MapSpec, ReduceSpec
+from firesteel.runtime.context import ElementContext, KeyedTimerService
+from firesteel.runtime.grouping import KeyGroups
+from firesteel.runtime.operators.base import Operator, Placement, handles
+from firesteel.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
+from firesteel.runtime.state.backend import KeyedStateBackend
+from firesteel.runtime.timers import TimerQueue
+from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP
+
+__all__ = ["KeyedOperator", "KeyedProcessOperator", "ReduceOperator"]
+
+_MISSING = object()
+_TIMERS_AT_ONCE = 4096
+
+
+class KeyedOperator(Operator):
+    """What keyed operators share: bulk reads of the state that a chunk needs, and grouping in BATCH mode."""
+
+    keyed = True
+    backend: KeyedStateBackend
+
+    def __init__(self, placement: Placement) -> None:
+        super().__init__(placement)
+        assert self.backend is not None
+        self._groups = KeyGroups() if placement.batch_mode else None
+
+    def process_keyed(self, keys: list[Any], values: list[Any], timestamps: list[int] | None) -> None:
+        if self._groups is not None:
+            self._groups.add(keys, values, timestamps)
+            return
+        self.backend.prepare(keys)
+        self.run(keys, values, timestamps)
+
+    def run(self, keys: list[Any], values: list[Any], timestamps: list[int] | None) -> None:
+        """Records whose keys' state is in memory."""
+        raise NotImplementedError(type(self).__name__)  # pragma: no cover - every keyed operator overrides it
+
+    def run_group(self, key: Any, values: list[Any], timestamps: list[int] | None) -> None:
+        """All records of one key, in BATCH mode."""
+        self.backend.prepare([key])
+        self.run([key] * len(values), values, timestamps)
+
+    def on_watermark(self, watermark: int) -> None:
+        if self._groups is None or watermark != MAX_WATERMARK:
+            self.fire_event_timers(watermark)
+            return
+        for key, values, timestamps in self._groups.groups():
+            self.clock.watermark = MIN_TIMESTAMP
+            self.run_group(key, values, timestamps)
+            self.clock.watermark = MAX_WATERMARK
+            self.fire_event_timers(watermark)
+            self.fire_processing_timers(MAX_WATERMARK)
+            self.backend.forget(key)
+
+    def fire_event_timers(self, watermark: int) -> None:
+        """Timers up to the watermark."""
+
+    def fire_processing_timers(self, now: int) -> None:
+        """Timers up to the processing time."""
+
+    def on_processing_time(self, now: int) -> None:
+        if self._groups is None:
+            self.fire_processing_timers(now)
+
+
+@handles(KeyedProcessSpec)
+class KeyedProcessOperator(KeyedOperator):
+    """A KeyedProcessFunction: the general keyed operator."""
+
+    def __init__(self, placement: Placement) -> None:
+        super().__init__(placement)
+        self._timers = KeyedTimerService(self.clock, self.backend)
+        self._context = ElementContext(self.clock, self._timers, self.backend)
+
+    def begin(self, store: Any, header: dict[str, Any], now: int) -> None:
+        super().begin(store, header, now)
+        uid = self.node.uid.encode()
+        self._timers.event = TimerQueue(uid + b"\0\0e", store, header.setdefault("event", set()))
+        self._timers.processing = TimerQueue(uid + b"\0\0p", store, header.setdefault("processing", set()))
+
+    def changes(self) -> Iterable[tuple[bytes, bytes | None]]:
+        return chain(super().changes(), self._timers.event.changes(), self._timers.processing.changes())
+
+    def run(self, keys: list[Any], values: list[Any], timestamps: list[int] | None) -> None:
+        if timestamps is not None:
+            self._run_timed(keys, values, timestamps)
+            return
+        process, context, backend = self.spec.function.process_element, self._context, self.backend
+        self.clock.timestamp = MIN_TIMESTAMP
+        results: list[Any] = []
+        extend = results.extend
+        value: Any = None
+        try:
+            for backend.key, value in zip(keys, values, strict=True):
+                produced = process(value, context)
+                if produced is not None:
+                    extend(produced)
+        except Exception as error:
+            raise self.failure(error, value) from error
+        self.out.emit_tagged(results, None)
+
+    def _run_timed(self, keys: list[Any], values: list[Any], timestamps: list[int]) -> None:
+        process, context, backend, clock = (
+            self.spec.function.process_element,
+            self._context,
+            self.backend,
+            self.clock,
+        )
+        results: list[Any] = []
+        times: list[int] = []
+        value: Any = None
+        try:
+            for backend.key, value, clock.timestamp in zip(keys, values, timestamps, strict=True):
+                produced = process(value, context)
+                if produced is not None:
+                    before = len(results)
+                    results.extend(produced)
+                    times += [clock.timestamp] * (len(results) - before)
+        except Exception as error:
+            raise self.failure(error, value) from error
+        self.out.emit_tagged(results, times)
+
+    def fire_event_timers(self, watermark: int) -> None:
+        self._context.domain = TimeDomain.EVENT_TIME
+        self._fire(self._timers.event, watermark, timed=True)
+
+    def fire_processing_timers(self, now: int) -> None:
+        self._context.domain = TimeDomain.PROCESSING_TIME
+        self._fire(self._timers.processing, now, timed=False)
+
+    def _fire(self, queue: TimerQueue, limit: int, timed: bool) -> None:
+        for until, keys in queue.stretches(limit, _TIMERS_AT_ONCE):
+            self.backend.prepare(keys)
+            self._fire_until(queue, until, timed)
+
+    def _fire_until(self, queue: TimerQueue, limit: int, timed: bool) -> None:
+        on_timer, context, backend, clock = (
+            self.spec.function.on_timer,
+            self._context,
+            self.backend,
+            self.clock,
+        )
+        results: list[Any] = []
+        times: list[int] = []
+        for time, key in queue.due(limit):
+            # A timer set meanwhile may belong to a key that was not read yet.
+            if key not in backend.ready:
+                backend.prepare((key,))
+            backend.key = key
+            clock.timestamp = time if timed else MIN_TIMESTAMP
+            try:
+                produced = on_timer(time, context)
+                if produced is not None:
+                    results.extend(produced)
+            except Exception as error:
+                raise self.failure(error, f"timer {time} of key {key!r}") from error
+            times += [clock.timestamp] * (len(results) - len(times))
+        self.out.emit_tagged(results, times if timed else None)
+
+    def next_processing_timer(self) -> int | None:
+        return self._timers.processing.next_due()
+
+
+@handles(ReduceSpec)
+class ReduceOperator(KeyedOperator):
+    """A running fold per key."""
+
+    STATE = "_reduce"
+
+    def __init__(self, placement: Placement) -> None:
+        super().__init__(placement)
+        self._reduce = getattr(self.spec.function, "func", None) or self.spec.function.reduce
+
+    def begin(self, store: Any, header: dict[str, Any], now: int) -> None:
+        super().begin(store, header, now)
+        self._table = self.backend.table(self.STATE)
+
+    def run(self, keys: list[Any], values: list[Any], timestamps: list[int] | None) -> None:
+        reduce, live, backend = self._reduce, self._table.live, self.backend
+        results: list[Any] = []
+        value: Any = None
+        try:
+            for key, value in zip(keys, values, strict=True):
+                known = live.get(key, _MISSING)
+                if known is not _MISSING:
+                    backend.key = key
+                    value = reduce(known, value)
+                live[key] = value
+                results.append(value)
+        except Exception as error:
+            raise self.failure(error, value) from error
+        self._table.dirty.update(keys)
+        self.out.emit(results, timestamps)
+
+    def run_group(self, key: Any, values: list[Any], timestamps: list[int] | None) -> None:
+        self.backend.prepare([key])
+        self.backend.key = key
+        result, value = values[0], values[0]
+        try:
+            for value in values[1:]:
+                result = self._reduce(result, value)
+        except Exception as error:
+            raise self.failure(error, value) from error
+        self.out.emit([result], None if timestamps is None else timestamps[-1:])
+
+
+class _KeyedFunctionOperator(KeyedOperator):
+    """A rich map, flat_map or filter on a keyed stream: the function may use the key's state."""
+
+    def run(self, keys: list[Any], values: list[Any], timestamps: list[int] | None) -> None:
+        backend = self.backend
+        results: list[Any] = []
+        times: list[int] | None = None if timestamps is None else []
+        value: Any = None
+        try:
+            for index, value in enumerate(values):
+                backend.key = keys[index]
+                before = len(results)
+                self.apply(value, results)
+                if times is not None and timestamps is not None:
+                    times += [timestamps[index]] * (len(results) - before)
+        except Exception as error:
+            raise self.failure(error, value) from error
+        self.out.emit(results, times)
+
+    def apply(self, value: Any, results: list[Any]) -> None:
+        raise NotImplementedError(type(self).__name__)  # pragma: no cover - the three below override it
+
+
+class _KeyedMap(_KeyedFunctionOperator):
+    def apply(self, value: Any, results: list[Any]) -> None:
+        results.append(self.spec.function.map(value))
+
+
+class _KeyedFlatMap(_KeyedFunctionOperator):
+    def apply(self, value: Any, results: list[Any]) -> None:
+        results.extend(self.spec.function.flat_map(value) or ())
+
+
+class _KeyedFilter(_KeyedFunctionOperator):
+    def apply(self, value: Any, results: list[Any]) -> None:
+        if self.spec.function.filter(value):
+            results.append(value)
+
+
+def _either(plain: type[Operator], keyed: type[Operator], spec: type[Any]) -> None:
+    """Registers the keyed form where the spec is keyed and the plain, faster one elsewhere."""
+
+    def choose(placement: Placement) -> Operator:
+        return (keyed if placement.node.spec.stateful else plain)(placement)
+
+    handles(spec)(choose)  # type: ignore[type-var]
+
+
+_either(MapOperator, _KeyedMap, MapSpec)
+_either(FlatMapOperator, _KeyedFlatMap, FlatMapSpec)
+_either(FilterOperator, _KeyedFilter, FilterSpec)

@@ -1,0 +1,111 @@
+"""The ends of a stream. What must reach the driver travels there with the batch's other frames."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from firesteel.datastream.connectors.base import WriterContext
+from firesteel.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, SinkSpec
+from firesteel.runtime.context import SinkContext
+from firesteel.runtime.operators.base import Operator, Placement, handles
+from firesteel.runtime.watermarks import MIN_TIMESTAMP
+
+__all__ = ["CollectOperator", "PrintOperator", "SinkFunctionOperator", "SinkOperator"]
+
+
+@handles(PrintSpec)
+class PrintOperator(Operator):
+    """Lines with Flink's prefix. They are made where the data is and printed by the driver, batch by batch."""
+
+    def __init__(self, placement: Placement) -> None:
+        super().__init__(placement)
+        number = str(self.subtask + 1) if self.node.parallelism > 1 else ""
+        parts = [part for part in (self.spec.identifier or "", number) if part]
+        self._prefix = f"{':'.join(parts)}> " if parts else ""
+        declared = self.node.output_type
+        self._format = declared.formatter() if declared is not None else str
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        source = iter(values)
+        try:
+            texts = list(map(self._format, source))
+        except Exception as error:
+            raise self.failure_at(error, values, source) from error
+        prefix = self._prefix
+        kind = "stderr" if self.spec.to_stderr else "stdout"
+        self.placement.to_driver(kind, self.node.id, "".join([f"{prefix}{text}\n" for text in texts]))
+
+
+@handles(CollectSpec)
+class CollectOperator(Operator):
+    """Records on their way to ``execute_and_collect``."""
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        self.placement.to_driver("collect", self.node.id, values)
+
+
+@handles(SinkFunctionSpec)
+class SinkFunctionOperator(Operator):
+    """A user's SinkFunction, called for each record where the record is."""
+
+    def __init__(self, placement: Placement) -> None:
+        super().__init__(placement)
+        self._context = SinkContext(self.clock)
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        invoke, context, clock = self.spec.function.invoke, self._context, self.clock
+        clock.timestamp = MIN_TIMESTAMP
+        value: Any = None
+        try:
+            for index, value in enumerate(values):
+                if timestamps is not None:
+                    clock.timestamp = timestamps[index]
+                invoke(value, context)
+        except Exception as error:
+            raise self.failure(error, value) from error
+
+
+class _WriterContext(WriterContext):
+    def __init__(self, placement: Placement) -> None:
+        self._placement = placement
+
+    def subtask(self) -> int:
+        return self._placement.subtask
+
+    def parallelism(self) -> int:
+        return self._placement.node.parallelism
+
+
+@handles(SinkSpec)
+class SinkOperator(Operator):
+    """A sink's writer: what a batch prepared is committed by the driver when all its tasks are done."""
+
+    def open(self) -> None:
+        try:
+            self._writer = self.spec.sink.create_writer(_WriterContext(self.placement))
+        except Exception as error:
+            raise self.failure(error) from error
+        self._context = SinkContext(self.clock)
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        write, context, clock = self._writer.write, self._context, self.clock
+        clock.timestamp = MIN_TIMESTAMP
+        value: Any = None
+        try:
+            for index, value in enumerate(values):
+                if timestamps is not None:
+                    clock.timestamp = timestamps[index]
+                write(value, context)
+        except Exception as error:
+            raise self.failure(error, value) from error
+
+    def finish(self, last: bool) -> None:
+        try:
+            committables = self._writer.prepare_commit()
+        except Exception as error:
+            raise self.failure(error) from error
+        if committables:
+            self.placement.to_driver("commit", self.node.id, committables)
+
+    def close(self) -> None:
+        self._writer.close()

@@ -1,0 +1,28 @@
+"""A source inside a task of stage 0: reads its share of the batch and pushes it into the chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from firesteel.graph.specs import SourceSpec
+from firesteel.runtime.operators.base import Operator, handles
+from firesteel.runtime.watermarks import MAX_WATERMARK
+
+__all__ = ["SourceOperator"]
+
+
+@handles(SourceSpec)
+class SourceOperator(Operator):
+    def read(self, share: Any, ended: bool) -> Iterator[int]:
+        """Reads one subtask's share of a batch chunk by chunk. Yields the number of records of each."""
+        if share is not None:
+            try:
+                for values, timestamps in self.spec.source.read(share):
+                    self.out.emit(values, timestamps)
+                    yield len(values)
+            except OSError as error:
+                raise self.failure(error) from error
+        if ended:
+            # Said in every batch after the end, since stage 0 remembers nothing.
+            self.out.watermark(self.node.id, MAX_WATERMARK)

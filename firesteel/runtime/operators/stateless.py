@@ -1,0 +1,188 @@
+"""map, flat_map, filter and process on streams without keys: a chunk at a time, in C loops where possible."""
+
+from __future__ import annotations
+
+from itertools import compress
+from typing import Any
+
+from firesteel.graph.specs import ProcessSpec, TimestampsSpec
+from firesteel.runtime.context import ElementContext, UnkeyedTimerService
+from firesteel.runtime.operators.base import Operator, Placement, handles
+from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP, TimestampGenerator
+
+__all__ = ["FilterOperator", "FlatMapOperator", "MapOperator", "ProcessOperator", "TimestampsOperator"]
+
+
+class MapOperator(Operator):
+    def __init__(self, placement: Placement) -> None:
+        super().__init__(placement)
+        self._map = getattr(self.spec.function, "func", None) or self.spec.function.map
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        source = iter(values)
+        try:
+            results = list(map(self._map, source))
+        except Exception as error:
+            raise self.failure_at(error, values, source) from error
+        self.out.emit(results, timestamps)
+
+
+class FlatMapOperator(Operator):
+    def __init__(self, placement: Placement) -> None:
+        super().__init__(placement)
+        self._flat_map = getattr(self.spec.function, "func", None) or self.spec.function.flat_map
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        flat_map = self._flat_map
+        results: list[Any] = []
+        times: list[int] | None = None if timestamps is None else []
+        value: Any = None
+        try:
+            for index, value in enumerate(values):
+                produced = flat_map(value)
+                if produced is None:
+                    continue
+                before = len(results)
+                results.extend(produced)
+                if times is not None and timestamps is not None:
+                    times += [timestamps[index]] * (len(results) - before)
+        except Exception as error:
+            raise self.failure(error, value) from error
+        self.out.emit(results, times)
+
+
+class FilterOperator(Operator):
+    def __init__(self, placement: Placement) -> None:
+        super().__init__(placement)
+        self._filter = getattr(self.spec.function, "func", None) or self.spec.function.filter
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        source = iter(values)
+        try:
+            if timestamps is None:
+                self_filter = self._filter
+                kept = [value for value in source if self_filter(value)]
+            else:
+                chosen = list(map(self._filter, source))
+                kept = list(compress(values, chosen))
+                timestamps = list(compress(timestamps, chosen))
+        except Exception as error:
+            raise self.failure_at(error, values, source) from error
+        self.out.emit(kept, timestamps)
+
+
+@handles(ProcessSpec)
+class ProcessOperator(Operator):
+    """A ProcessFunction without keys: time may be read, timers may not be set."""
+
+    def __init__(self, placement: Placement) -> None:
+        super().__init__(placement)
+        self._context = ElementContext(self.clock, UnkeyedTimerService(self.clock), None)
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        process, context, clock = self.spec.function.process_element, self._context, self.clock
+        results: list[Any] = []
+        times: list[int] | None = None if timestamps is None else []
+        clock.timestamp = MIN_TIMESTAMP
+        value: Any = None
+        try:
+            for index, value in enumerate(values):
+                if timestamps is not None:
+                    clock.timestamp = timestamps[index]
+                produced = process(value, context)
+                if produced is None:
+                    continue
+                before = len(results)
+                results.extend(produced)
+                if times is not None:
+                    times += [clock.timestamp] * (len(results) - before)
+        except Exception as error:
+            raise self.failure(error, value) from error
+        self.out.emit_tagged(results, times)
+
+
+@handles(TimestampsSpec)
+class TimestampsOperator(Operator):
+    """Assigns timestamps; its watermark goes out at the end of the batch, or after every record if asked to.
+
+    A watermark from upstream does not pass (as in Flink), except the last one.
+    """
+
+    def __init__(self, placement: Placement) -> None:
+        super().__init__(placement)
+        strategy = self.spec.strategy
+        assigner = strategy.timestamp_assigner
+        self._extract = assigner.extract_timestamp if assigner is not None else None
+        self._generator = TimestampGenerator(strategy)
+        self._idle_timeout = strategy.idle_timeout_ms
+        self._each_record = self.spec.interval == 1 and strategy.kind != "none"
+        self._seen = 0
+        self._kept: dict[str, Any] = {}
+
+    def begin(self, store: Any, header: dict[str, Any], now: int) -> None:
+        super().begin(store, header, now)
+        self._kept = header
+        self.clock.watermark = header.get("own", MIN_TIMESTAMP)
+        self._seen = 0
+        self._generator.reset()
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        self._seen += len(values)
+        assigned = self._assign(values, timestamps)
+        if not self._each_record:
+            if assigned is not None:
+                self._generator.observe(assigned)
+            self.out.emit(values, assigned)
+            return
+        for index, value in enumerate(values):
+            time = assigned[index] if assigned is not None else MIN_TIMESTAMP
+            self.out.emit([value], None if assigned is None else [time])
+            self._generator.observe([time])
+            self._emit_watermark()
+
+    def _assign(self, values: list[Any], timestamps: list[int] | None) -> list[int] | None:
+        if self._extract is None:
+            return timestamps
+        before = timestamps if timestamps is not None else [MIN_TIMESTAMP] * len(values)
+        source = iter(values)
+        try:
+            assigned = list(map(self._extract, source, before))
+        except Exception as error:
+            raise self.failure_at(error, values, source) from error
+        if not all(type(time) is int for time in assigned):
+            index = next(i for i, time in enumerate(assigned) if type(time) is not int)
+            error_ = TypeError(
+                f"A timestamp assigner must return an int (milliseconds), it returned {assigned[index]!r}."
+            )
+            raise self.failure(error_, values[index])
+        return assigned
+
+    def _emit_watermark(self) -> None:
+        watermark = self._generator.watermark()
+        if watermark is not None:
+            self._advance(watermark)
+
+    def _advance(self, watermark: int) -> None:
+        if watermark > self.clock.watermark:
+            self.clock.watermark = self._kept["own"] = watermark
+            self.out.watermark(self.node.id, watermark)
+
+    def receive_watermark(self, channel: tuple[int, int, int], value: int | None) -> None:
+        if value == MAX_WATERMARK and self._inputs_ended(channel):
+            self._advance(MAX_WATERMARK)
+
+    def _inputs_ended(self, channel: tuple[int, int, int]) -> bool:
+        if self.valve is None:
+            # A source that has ended says so in every batch, so all of them are heard in the last one.
+            self.origin_levels[channel[2]] = MAX_WATERMARK
+            return self.placement.origins <= self.origin_levels.keys()
+        return self.valve.advance(channel, MAX_WATERMARK) == MAX_WATERMARK
+
+    def receive_activity(self, channel: tuple[int, int, int], idle_timeout: int | None) -> None:
+        """Idleness is this operator's own to tell."""
+
+    def finish(self, last: bool) -> None:
+        self._emit_watermark()
+        if self._idle_timeout is not None and not self._seen:
+            self.out.idle(self.node.id, self._idle_timeout)
+

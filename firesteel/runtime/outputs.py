@@ -1,0 +1,371 @@
+"""Where an operator's results go: to the next operator of the task, or into frames for another stage."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from firesteel.datastream.output_tag import OutputTag
+from firesteel.errors import ProgramError, TypeMismatchError, UnstableKeyError
+from firesteel.graph.job_graph import Exchange
+from firesteel.graph.stream_graph import StreamNode
+from firesteel.graph.transformations import Partitioning, Ship
+from firesteel.runtime.failures import describe
+from firesteel.runtime.frames import Frame, Mark, Watermark, encode
+from firesteel.runtime.keys import KeyRoutes
+
+if TYPE_CHECKING:
+    from firesteel.runtime.operators.base import Operator
+
+__all__ = ["DirectReceiver", "Output", "Receiver", "Sender"]
+
+FRAME_BYTES = 1 << 20
+
+
+class Receiver(Protocol):
+    """One edge out of an operator."""
+
+    def take(self, values: list[Any], timestamps: list[int] | None) -> None: ...
+
+    def watermark(self, origin: int, value: int) -> None: ...
+
+    def idle(self, origin: int, timeout: int) -> None: ...
+
+
+class DirectReceiver:
+    """The next operator of the same task, called directly."""
+
+    def __init__(self, operator: Operator, source: int) -> None:
+        self._operator = operator
+        self._source = source
+        self.take = operator.process
+
+    def take(self, values: list[Any], timestamps: list[int] | None) -> None:  # replaced by the bound method
+        raise AssertionError
+
+    def watermark(self, origin: int, value: int) -> None:
+        self._operator.receive_watermark((-1 - self._source, 0, origin), value)
+
+    def idle(self, origin: int, timeout: int) -> None:
+        self._operator.receive_activity((-1 - self._source, 0, origin), timeout)
+
+
+class Output:
+    """An operator's output: what it declares is checked, then handed to every edge."""
+
+    def __init__(self, node: StreamNode, subtask: int) -> None:
+        self._node = node
+        self._subtask = subtask
+        self.main: list[Receiver] = []
+        self.side: dict[str, list[Receiver]] = {}
+        declared = node.output_type
+        self._check = declared.checker() if declared is not None else None
+        self._convert = declared.converter() if declared is not None else None
+        self.records = 0
+
+    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
+        if not values:
+            return
+        if self._check is not None and not all(map(self._check, values)):
+            raise self._mismatch(values)
+        if self._convert is not None:
+            values = list(map(self._convert, values))
+        self.records += len(values)
+        for receiver in self.main:
+            receiver.take(values, timestamps)
+
+    def emit_tagged(self, values: list[Any], timestamps: list[int] | None) -> None:
+        """Emits what a process function yielded: plain values, and ``(OutputTag, value)`` for side outputs."""
+        plain: list[Any] = []
+        plain_times: list[int] | None = None if timestamps is None else []
+        tagged: dict[str, tuple[list[Any], list[int]]] = {}
+        for index, value in enumerate(values):
+            if value.__class__ is tuple and len(value) == 2 and isinstance(value[0], OutputTag):
+                side, side_times = tagged.setdefault(value[0].tag_id, ([], []))
+                side.append(self._fit_side(value[0], value[1]))
+                if timestamps is not None:
+                    side_times.append(timestamps[index])
+            else:
+                plain.append(value)
+                if timestamps is not None and plain_times is not None:
+                    plain_times.append(timestamps[index])
+        if not tagged:
+            self.emit(values, timestamps)
+            return
+        self.emit(plain, plain_times)
+        for tag, (side, side_times) in tagged.items():
+            for receiver in self.side.get(tag, ()):
+                receiver.take(side, None if timestamps is None else side_times)
+
+    def _fit_side(self, tag: OutputTag, value: Any) -> Any:
+        if tag.type_info is None:
+            return value
+        wrong = tag.type_info.explain(value)
+        if wrong is not None:
+            error = TypeMismatchError(f"Side output {tag.tag_id!r}: {wrong}")
+            raise describe(error, self._node.name, self._node.built_at, self._subtask, value)
+        convert = tag.type_info.converter()
+        return value if convert is None else convert(value)
+
+    def watermark(self, origin: int, value: int) -> None:
+        for receiver in self._receivers():
+            receiver.watermark(origin, value)
+
+    def idle(self, origin: int, timeout: int) -> None:
+        for receiver in self._receivers():
+            receiver.idle(origin, timeout)
+
+    def _receivers(self) -> Iterator[Receiver]:
+        yield from self.main
+        for receivers in self.side.values():
+            yield from receivers
+
+    def _mismatch(self, values: list[Any]) -> Exception:
+        declared = self._node.output_type
+        assert declared is not None
+        wrong = next(value for value in values if declared.explain(value) is not None)
+        error = TypeMismatchError(f"{declared.explain(wrong)} (declared as the output type of {self._node.name!r})")
+        return describe(error, self._node.name, self._node.built_at, self._subtask, wrong)
+
+
+Targets = Callable[[list[Any]], tuple[list[Any] | None, list[int] | None]]
+
+
+class Sender:
+    """One exchange, seen from one sending subtask: packs records into frames for each target subtask."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        subtask: int,
+        origins: frozenset[int],
+        ship: Callable[[Frame], None],
+        source: StreamNode,
+        target: StreamNode,
+    ) -> None:
+        self._exchange = exchange
+        self._subtask = subtask
+        self._origins = origins
+        self._ship = ship
+        self._source = source
+        self._target = target
+        self._width = exchange.receivers
+        self._limit = 4096
+        self._time = 0
+        self._turn = 0
+        self._targets = self._strategy(exchange.edge.partitioning)
+        self.begin(0)
+
+    def begin(self, time: int) -> None:
+        self._time = time
+        self._sequence = [0] * self._width
+        self._elements: list[list[Any]] = [[] for _ in range(self._width)]
+        self._fresh_buffers()
+        self._watermarks: dict[int, tuple[int | None, int | None]] = dict.fromkeys(self._origins, (None, None))
+
+    def _fresh_buffers(self) -> None:
+        self._keys: list[list[Any]] = [[] for _ in range(self._width)]
+        self._values: list[list[Any]] = [[] for _ in range(self._width)]
+        self._times: list[list[int]] = [[] for _ in range(self._width)]
+        self._held = 0
+        self._timed = False
+
+    def take(self, values: list[Any], timestamps: list[int] | None) -> None:
+        if self._held and self._timed is not (timestamps is not None):
+            self._seal()
+        self._timed = timestamps is not None
+        keys, targets = self._targets(values)
+        if targets is None:
+            for target in self._everywhere():
+                self._append(target, keys, values, timestamps)
+        else:
+            self._scatter(targets, keys, values, timestamps)
+        self._held += len(values)
+        if self._held >= self._limit:
+            self._flush()
+
+    def _everywhere(self) -> range:
+        """The targets of records that all go the same way: every subtask (broadcast) or a single one."""
+        if self._exchange.edge.partitioning.ship is Ship.BROADCAST:
+            return range(self._width)
+        only = self._subtask if self._exchange.edge.partitioning.ship is Ship.FORWARD else 0
+        return range(only, only + 1)
+
+    def _append(self, target: int, keys: list[Any] | None, values: list[Any], times: list[int] | None) -> None:
+        self._values[target] += values
+        if keys is not None:
+            self._keys[target] += keys
+        if times is not None:
+            self._times[target] += times
+
+    def _scatter(
+        self, targets: list[int], keys: list[Any] | None, values: list[Any], times: list[int] | None
+    ) -> None:
+        to_values = [buffer.append for buffer in self._values]
+        if keys is None:
+            for target, value in zip(targets, values, strict=True):
+                to_values[target](value)
+        else:
+            to_keys = [buffer.append for buffer in self._keys]
+            for target, key, value in zip(targets, keys, values, strict=True):
+                to_keys[target](key)
+                to_values[target](value)
+        if times is not None:
+            to_times = [buffer.append for buffer in self._times]
+            for target, time in zip(targets, times, strict=True):
+                to_times[target](time)
+
+    def _strategy(self, partitioning: Partitioning) -> Targets:
+        width = self._width
+        match partitioning.ship:
+            case Ship.HASH:
+                return self._by_key(getattr(partitioning.selector, "func", partitioning.selector.get_key))
+            case Ship.CUSTOM:
+                return self._by_partitioner(partitioning)
+            case Ship.REBALANCE | Ship.RESCALE:
+                return self._in_turn
+            case Ship.SHUFFLE:
+                # Seeded by what a replay repeats, so that a replayed batch goes the same ways.
+                def shuffled(values: list[Any]) -> tuple[None, list[int]]:
+                    draw = random.Random(f"{self._time}|{self._subtask}|{self._turn}")
+                    self._turn += 1
+                    return None, draw.choices(range(width), k=len(values))
+
+                return shuffled
+            case _:
+                return lambda values: (None, None)
+
+    def _in_turn(self, values: list[Any]) -> tuple[None, list[int]]:
+        first, lanes = self._turn, self._lanes()
+        self._turn = (first + len(values)) % len(lanes)
+        return None, [lanes[(first + index) % len(lanes)] for index in range(len(values))]
+
+    def _lanes(self) -> list[int]:
+        """The subtasks that this one may send to: all of them, or with RESCALE its own share."""
+        width, senders = self._width, self._exchange.senders
+        if self._exchange.edge.partitioning.ship is Ship.REBALANCE:
+            return list(range(width))
+        if senders >= width:
+            return [self._subtask * width // senders]
+        return [lane for lane in range(width) if lane * senders // width == self._subtask]
+
+    def _by_key(self, selector: Callable[[Any], Any]) -> Targets:
+        width = self._width
+        routes = KeyRoutes(width, self._target.max_parallelism)
+
+        def by_key(values: list[Any]) -> tuple[list[Any], list[int] | None]:
+            source = iter(values)
+            try:
+                keys = list(map(selector, source))
+            except Exception as error:
+                element = values[len(values) - source.__length_hint__() - 1]
+                raise self._failed(error, "key selector", element) from error
+            try:
+                # A dict look-up per record; a key is hashed by us when it is first seen.
+                return keys, list(map(routes.__getitem__, keys))
+            except (TypeError, UnstableKeyError):
+                raise self._bad_key(keys, values, routes) from None
+
+        return by_key
+
+    def _bad_key(self, keys: list[Any], values: list[Any], routes: KeyRoutes) -> Exception:
+        for key, value in zip(keys, values, strict=True):
+            try:
+                routes.__missing__(key)
+            except (TypeError, UnstableKeyError) as error:
+                return self._failed(error, "key_by", value)
+        raise AssertionError("no key of this chunk was refused a second time")
+
+    def _by_partitioner(self, partitioning: Partitioning) -> Targets:
+        select = getattr(partitioning.selector, "func", partitioning.selector.get_key)
+        partition = getattr(partitioning.partitioner, "func", partitioning.partitioner.partition)
+
+        def by_partitioner(values: list[Any]) -> tuple[None, list[int]]:
+            targets = []
+            for value in values:
+                try:
+                    target = partition(select(value), self._width)
+                    if not isinstance(target, int) or not 0 <= target < self._width:
+                        raise ProgramError(
+                            f"A partitioner must return an int from 0 to {self._width - 1}, it returned {target!r}."
+                        )
+                except Exception as error:
+                    raise self._failed(error, "partition_custom", value) from error
+                targets.append(target)
+            return None, targets
+
+        return by_partitioner
+
+    def _failed(self, error: BaseException, what: str, element: Any) -> Exception:
+        name = f"{what} between {self._source.name!r} and {self._target.name!r}"
+        return describe(error, name, self._target.built_at, self._subtask, element)
+
+    def watermark(self, origin: int, value: int) -> None:
+        known = self._watermarks[origin][0]
+        if known is None or value > known:
+            self._watermarks[origin] = (value, None)
+            self._seal()
+            for elements in self._elements:
+                elements.append(Watermark(origin, value))
+
+    def idle(self, origin: int, timeout: int) -> None:
+        self._watermarks[origin] = (self._watermarks[origin][0], timeout)
+
+    def _seal(self) -> None:
+        """Closes the current chunks, so that what follows stands behind them."""
+        for target, values in enumerate(self._values):
+            if values:
+                keys, times = self._keys[target], self._times[target]
+                self._elements[target].append((keys or None, values, times if self._timed else None))
+        self._fresh_buffers()
+
+    def _flush(self) -> None:
+        held = self._held
+        self._seal()
+        largest = 0
+        for target in range(self._width):
+            if self._elements[target]:
+                largest = max(largest, self._send(target))
+        if largest:
+            # The next frame should come near to FRAME_BYTES; records of one stream are alike in size.
+            self._limit = min(max(held * FRAME_BYTES // largest, 256), 131_072)
+
+    def _send(self, target: int) -> int:
+        try:
+            payload = encode(self._elements[target])
+        except Exception as error:
+            raise self._unpicklable(target, error) from error
+        exchange = self._exchange
+        self._ship(
+            Frame(
+                exchange.to_stage,
+                target,
+                exchange.id,
+                self._subtask,
+                self._sequence[target],
+                self._time,
+                payload,
+            )
+        )
+        self._sequence[target] += 1
+        self._elements[target] = []
+        return len(payload)
+
+    def _unpicklable(self, target: int, error: Exception) -> Exception:
+        for element in self._elements[target]:
+            if isinstance(element, tuple) and not isinstance(element, Watermark | Mark):
+                for value in element[1]:
+                    try:
+                        encode([value])
+                    except Exception as own:
+                        return describe(own, self._source.name, self._source.built_at, self._subtask, value)
+        return describe(error, self._source.name, self._source.built_at, self._subtask)
+
+    def finish(self, last: bool) -> None:
+        """Ends the batch: every target subtask gets the mark, whether it got records or not."""
+        self._seal()
+        mark = Mark(self._watermarks, last)
+        for target in range(self._width):
+            self._elements[target].append(mark)
+            self._send(target)

@@ -1,0 +1,133 @@
+"""A table from user keys to values, kept in pages of a few dozen entries.
+
+A call to Spark's state store costs tens of microseconds, a dict look-up tens of nanoseconds. So the store holds
+pages, each a pickled dict of all entries whose hash falls into it, and a batch reads each page it needs once and
+writes each page it changed once. The table grows by linear hashing: one page is split at a time, so that no batch
+ever rewrites the whole table and the cost of a batch depends on what it touches, not on the size of the state.
+
+    hash ──► page number ──► one entry of the store ──► {key: value, …} ──► merged into ``live``
+
+``live`` is the dict that the hot path reads and writes directly.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from firesteel.runtime.keys import stable_hash
+from firesteel.runtime.state.store import StateStore
+
+__all__ = ["PagedTable", "TableShape", "table_pages"]
+
+_PAGE = struct.Struct(">I")
+
+ENTRIES_PER_PAGE = 64
+
+
+@dataclass
+class TableShape:
+    """What must be known to find a page: how many there are. Kept in the subtask's header."""
+
+    entries: int = 0
+    pages: int = 1
+
+    def page_of(self, hashed: int) -> int:
+        """The page of a hash under linear hashing.
+
+        >>> [TableShape(pages=3).page_of(h) for h in range(4)]
+        [0, 1, 2, 1]
+        """
+        # The low bits already chose the subtask (through the key group), so mix in the high ones.
+        hashed ^= hashed >> 15
+        top = 1 << (self.pages - 1).bit_length()
+        page = hashed & (top - 1)
+        return page if page < self.pages else page & ((top >> 1) - 1)
+
+
+class PagedTable:
+    """One keyed state of one operator in one subtask, during one batch.
+
+    >>> from firesteel.runtime.state.store import MemoryStore
+    >>> store, shape = MemoryStore(), TableShape()
+    >>> table = PagedTable(b"counts", store, shape)
+    >>> table.load(["a"])
+    >>> table.live["a"] = 1
+    >>> table.dirty.add("a")
+    >>> store.write(table.changes())
+    >>> later = PagedTable(b"counts", store, shape)
+    >>> later.load(["a", "b"])
+    >>> later.live
+    {'a': 1}
+    """
+
+    def __init__(self, prefix: bytes, store: StateStore, shape: TableShape) -> None:
+        self.live: dict[Any, Any] = {}
+        self.dirty: set[Any] = set()
+        self._prefix = prefix + b"\0"
+        self._store = store
+        self._shape = shape
+        self._pages: dict[int, dict[Any, Any]] = {}
+
+    def load(self, keys: Iterable[Any]) -> None:
+        """Reads the pages of these keys unless they are here already."""
+        page_of = self._shape.page_of
+        self._read({page_of(stable_hash(key)) for key in keys}.difference(self._pages))
+
+    def _read(self, numbers: Iterable[int]) -> None:
+        wanted = sorted(numbers)
+        if not wanted:
+            return
+        if not self._shape.entries:
+            self._pages.update((number, {}) for number in wanted)
+            return
+        for number, cell in zip(wanted, self._store.get_many([self._cell(n) for n in wanted]), strict=True):
+            page: dict[Any, Any] = {} if cell is None else pickle.loads(cell)
+            self._pages[number] = page
+            self.live.update(page)
+
+    def _cell(self, number: int) -> bytes:
+        return self._prefix + _PAGE.pack(number)
+
+    def changes(self) -> Iterator[tuple[bytes, bytes | None]]:
+        """What the store must learn of this batch. The table is spent afterwards."""
+        shape, live, pages = self._shape, self.live, self._pages
+        changed: set[int] = set()
+        for key in self.dirty:
+            number = shape.page_of(stable_hash(key))
+            changed.add(number)
+            page = pages[number]
+            if key in live:
+                shape.entries += key not in page
+                page[key] = live[key]
+            elif key in page:
+                shape.entries -= 1
+                del page[key]
+        while shape.entries > shape.pages * ENTRIES_PER_PAGE:
+            changed.update(self._split())
+        for number in sorted(changed):
+            page = pages[number]
+            yield self._cell(number), pickle.dumps(page, pickle.HIGHEST_PROTOCOL) if page else None
+
+    def _split(self) -> tuple[int, int]:
+        """Adds one page and moves to it what belongs there from the page whose turn it is."""
+        shape = self._shape
+        new = shape.pages
+        old = new & ((1 << (new.bit_length() - 1)) - 1)
+        if old not in self._pages:
+            self._read([old])
+        shape.pages += 1
+        source, kept, moved = self._pages[old], {}, {}
+        for key, value in source.items():
+            target = kept if shape.page_of(stable_hash(key)) == old else moved
+            target[key] = value
+        self._pages[old], self._pages[new] = kept, moved
+        return old, new
+
+
+def table_pages(prefix: bytes, shape: TableShape) -> list[bytes]:
+    """The cells in which a table of this shape can have entries, for readers of the whole state."""
+    return [prefix + b"\0" + _PAGE.pack(number) for number in range(shape.pages)]

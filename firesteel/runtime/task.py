@@ -1,0 +1,294 @@
+"""A task: subtask *i* of every operator of one stage, fed with one batch's frames and giving out frames.
+
+This is what runs inside a Spark Python worker, and (with a store in memory) inside tests. It knows nothing of Spark.
+"""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from firesteel.graph.job_graph import Exchange, JobGraph
+from firesteel.graph.specs import SourceSpec, TimestampsSpec
+from firesteel.runtime.frames import DRIVER, Frame, FrameSpool, Mark, Watermark, decode, encode, header_of
+from firesteel.runtime.operators import Operator, Placement, create_operator
+from firesteel.runtime.operators.sources import SourceOperator
+from firesteel.runtime.outputs import DirectReceiver, Sender
+from firesteel.runtime.state.store import StateStore
+
+__all__ = ["HEADER", "JobSpec", "SourceShare", "StageTask", "TaskReport"]
+
+HEADER = b"\0header"
+"""The entry of the store that holds all that is not keyed: watermarks, table shapes, timer indexes."""
+
+CHUNK = 8192
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """What a worker must know of a job."""
+
+    job_id: str
+    name: str
+    graph: JobGraph
+    batch_mode: bool = False
+    attempt: int = 0
+    job_parameters: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SourceShare:
+    """What one task of stage 0 reads in one batch."""
+
+    subtask: int
+    time: int
+    last: bool
+    shares: dict[int, Any]
+    """Per source node what this subtask reads of it."""
+    ended: frozenset[int]
+    """Sources that have nothing left after this batch."""
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """What a task tells the driver of a batch."""
+
+    stage: int
+    subtask: int
+    records_in: int
+    records_out: dict[int, int]
+    watermark: int | None
+    next_timer: int | None
+    metrics: dict[int, dict[str, Any]]
+
+
+class StageTask:
+    """The operators of one stage in one subtask. It is built once and serves many batches."""
+
+    def __init__(self, job: JobSpec, stage: int, subtask: int) -> None:
+        self._job = job
+        self._stage = stage
+        self._subtask = subtask
+        self._outbox: list[Frame] = []
+        self._driver_sequence = 0
+        self._time = 0
+        self._operators: dict[int, Operator] = {}
+        self._senders: list[Sender] = []
+        self._inputs = {exchange.id: exchange for exchange in job.graph.exchanges if exchange.to_stage == stage}
+        self._origins = _origins(job.graph)
+        self._build()
+        self._opened = False
+
+    # Construction
+
+    def _build(self) -> None:
+        job, graph = self._job, self._job.graph.graph
+        for node_id in job.graph.stages[self._stage].nodes:
+            node = graph.nodes[node_id]
+            if self._subtask >= self._width(node_id):
+                continue
+            placement = Placement(
+                node=node,
+                subtask=self._subtask,
+                attempt=job.attempt,
+                job_parameters=job.job_parameters,
+                channels=tuple(self._channels(node_id)) if self._stage else (),
+                origins=self._incoming(node_id),
+                batch_mode=job.batch_mode,
+                to_driver=self._to_driver,
+            )
+            self._operators[node_id] = create_operator(placement)
+        for node_id, operator in self._operators.items():
+            for edge in graph.outputs(node_id):
+                exchange = self._exchange_of(edge)
+                receivers = operator.out.main if edge.tag is None else operator.out.side.setdefault(edge.tag, [])
+                if exchange is None:
+                    receivers.append(DirectReceiver(self._operators[edge.target], node_id))
+                    continue
+                sender = Sender(
+                    exchange,
+                    self._subtask,
+                    self._origins[node_id],
+                    self._outbox.append,
+                    graph.nodes[node_id],
+                    graph.nodes[edge.target],
+                )
+                self._senders.append(sender)
+                receivers.append(sender)
+
+    def _width(self, node_id: int) -> int:
+        graph = self._job.graph
+        if node_id in graph.source_parallelism:
+            return graph.source_parallelism[node_id]
+        return graph.graph.nodes[node_id].parallelism
+
+    def _exchange_of(self, edge: Any) -> Exchange | None:
+        return next((e for e in self._job.graph.exchanges if e.edge is edge), None)
+
+    def _incoming(self, node_id: int) -> frozenset[int]:
+        edges = self._job.graph.graph.inputs(node_id)
+        return frozenset().union(*(self._origins[edge.source] for edge in edges))
+
+    def _channels(self, node_id: int) -> Iterator[tuple[int, int, int]]:
+        for edge in self._job.graph.graph.inputs(node_id):
+            exchange = self._exchange_of(edge)
+            for origin in sorted(self._origins[edge.source]):
+                if exchange is None:
+                    yield (-1 - edge.source, 0, origin)
+                else:
+                    for upstream in range(exchange.senders):
+                        yield (exchange.id, upstream, origin)
+
+    def _to_driver(self, kind: str, node_id: int, payload: Any) -> None:
+        self._outbox.append(
+            Frame(
+                DRIVER, 0, self._stage, self._subtask, self._driver_sequence, self._time,
+                encode([kind, node_id, payload]),
+            )
+        )
+        self._driver_sequence += 1
+
+    # Running
+
+    def run_source(self, share: SourceShare) -> Iterator[Frame]:
+        """Stage 0: reads this subtask's share of every source."""
+        self._begin(None, {}, share.time)
+        records = 0
+        for node_id, operator in self._operators.items():
+            if isinstance(operator, SourceOperator):
+                for count in operator.read(share.shares.get(node_id), node_id in share.ended):
+                    records += count
+                    yield from self._drain()
+        yield from self._finish(records, share.last)
+
+    def run(self, cells: Iterable[bytes], store: StateStore) -> Iterator[Frame]:
+        """A later stage: processes the frames meant for it and passes on the others."""
+        spool = FrameSpool()
+        foreign: list[bytes] = []
+        time = None
+        for cell in cells:
+            header = header_of(cell)
+            time = header[5]
+            if header[0] == self._stage:
+                spool.add(cell)
+            else:
+                foreign.append(cell)
+                if len(foreign) > 16:
+                    yield from self._relay(foreign)
+        yield from self._relay(foreign)
+        if time is None:
+            return
+        (kept,) = store.get_many([HEADER])
+        headers: dict[str, dict[str, Any]] = pickle.loads(kept) if kept else {}
+        self._begin(store, headers, time)
+        for operator in self._operators.values():
+            operator.on_processing_time(time)
+        records, last = 0, False
+        for cell in spool.in_order():
+            _, _, edge, upstream, _, _ = header_of(cell)
+            operator = self._operators[self._inputs[edge].edge.target]
+            for element in decode(cell):
+                if isinstance(element, Mark):
+                    last = last or element.last
+                    for origin, (watermark, idle_timeout) in element.watermarks.items():
+                        operator.receive_watermark((edge, upstream, origin), watermark)
+                        operator.receive_activity((edge, upstream, origin), idle_timeout)
+                elif isinstance(element, Watermark):
+                    operator.receive_watermark((edge, upstream, element.origin), element.value)
+                else:
+                    records += len(element[1])
+                    _feed(operator, *element)
+                yield from self._drain()
+        if not last:
+            for operator in self._operators.values():
+                operator.on_processing_time(time)
+        yield from self._finish(records, last)
+        # Only now is everything computed: what the batch changed goes to the store in one sweep.
+        for operator in self._operators.values():
+            store.write(operator.changes())
+        store.write([(HEADER, pickle.dumps(headers, pickle.HIGHEST_PROTOCOL))])
+
+    def _relay(self, foreign: list[bytes]) -> Iterator[Frame]:
+        for cell in foreign:
+            stage, target, edge, upstream, sequence, time = header_of(cell)
+            yield Frame(stage, target, edge, upstream, sequence, time, cell[_HEADER_SIZE:])
+        foreign.clear()
+
+    def _begin(self, store: StateStore | None, headers: dict[str, dict[str, Any]], time: int) -> None:
+        self._time = time
+        self._driver_sequence = 0
+        self._outbox.clear()
+        # Reference counting frees what a batch makes; looking for cycles again and again only costs.
+        gc.disable()
+        if not self._opened:
+            for operator in self._operators.values():
+                operator.open()
+            self._opened = True
+        for sender in self._senders:
+            sender.begin(time)
+        for operator in self._operators.values():
+            operator.begin(store, headers.setdefault(operator.node.uid, {}), time)  # type: ignore[arg-type]
+
+    def _finish(self, records: int, last: bool) -> Iterator[Frame]:
+        for operator in self._operators.values():
+            operator.finish(last)
+        for sender in self._senders:
+            sender.finish(last)
+        watermarks = [operator.clock.watermark for operator in self._operators.values()]
+        timers = [operator.next_processing_timer() for operator in self._operators.values()]
+        report = TaskReport(
+            stage=self._stage,
+            subtask=self._subtask,
+            records_in=records,
+            records_out={node_id: operator.out.records for node_id, operator in self._operators.items()},
+            watermark=min(watermarks, default=None),
+            next_timer=None if last else min((t for t in timers if t is not None), default=None),
+            metrics={n: o.context.metrics.snapshot() for n, o in self._operators.items()},
+        )
+        self._to_driver("report", 0, report)
+        if last:
+            self.close()
+        yield from self._drain()
+        gc.enable()
+
+    def _drain(self) -> Iterator[Frame]:
+        if self._outbox:
+            frames, self._outbox[:] = list(self._outbox), []
+            yield from frames
+
+    def close(self) -> None:
+        """Closes the user's functions, once."""
+        if self._opened:
+            self._opened = False
+            for operator in self._operators.values():
+                operator.close()
+
+
+_HEADER_SIZE = len(Frame(0, 0, 0, 0, 0, 0, b"").to_bytes())
+
+
+def _feed(operator: Operator, keys: list[Any] | None, values: list[Any], times: list[int] | None) -> None:
+    """Hands a chunk to an operator in pieces, so that results never pile up beyond a piece's."""
+    for start in range(0, len(values), CHUNK):
+        piece = slice(start, start + CHUNK)
+        stamps = None if times is None else times[piece]
+        if keys is None:
+            operator.process(values[piece], stamps)
+        else:
+            operator.process_keyed(keys[piece], values[piece], stamps)
+
+
+def _origins(job: JobGraph) -> dict[int, frozenset[int]]:
+    """For each operator the operators whose watermarks leave it (see :mod:`firesteel.runtime.watermarks`)."""
+    found: dict[int, frozenset[int]] = {}
+    for node_id, node in job.graph.nodes.items():
+        makes_own = isinstance(node.spec, SourceSpec | TimestampsSpec) or job.stage_of(node_id) > 0
+        if makes_own:
+            found[node_id] = frozenset((node_id,))
+        else:
+            edges = job.graph.inputs(node_id)
+            found[node_id] = frozenset().union(*(found[edge.source] for edge in edges))
+    return found

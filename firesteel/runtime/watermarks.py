@@ -1,0 +1,105 @@
+"""Event time inside a task: channels, the minimum over them, and the generators at their start.
+
+A *channel* is (edge, upstream subtask, origin). The origin is the operator that made the watermark. Behind a source
+nothing keeps state yet, so operators of stage 0 do not combine watermarks: each travels under its origin's name, and
+the first stage with state keeps one watermark per channel and takes the minimum. From there on an operator is the
+origin of its own watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from firesteel.common.watermark_strategy import WatermarkStrategy
+
+__all__ = ["MAX_WATERMARK", "MIN_TIMESTAMP", "TimestampGenerator", "WatermarkValve"]
+
+MIN_TIMESTAMP = -(1 << 63)
+MAX_WATERMARK = (1 << 63) - 1
+
+Channel = tuple[int, int, int]
+
+
+class WatermarkValve:
+    """The watermarks of an operator's input channels; the slowest decides, idle ones are left out.
+
+    >>> valve = WatermarkValve([(0, 0, 1), (0, 1, 1)], {})
+    >>> valve.advance((0, 0, 1), 100), valve.advance((0, 1, 1), 70), valve.advance((0, 0, 1), 90)
+    (None, 70, None)
+    """
+
+    def __init__(self, channels: Iterable[Channel], kept: dict[str, Any]) -> None:
+        self._kept = kept
+        self.watermark: int = kept.setdefault("watermark", MIN_TIMESTAMP)
+        self._levels: dict[Channel, int] = kept.setdefault("levels", {})
+        self._idle: dict[Channel, tuple[int, int]] = kept.setdefault("idle", {})
+        """Channels without records lately: since when, and after how long they count as idle."""
+        for channel in channels:
+            self._levels.setdefault(channel, MIN_TIMESTAMP)
+
+    def advance(self, channel: Channel, watermark: int | None) -> int | None:
+        """A channel's new watermark. Returns the operator's, if it moved."""
+        if watermark is not None and watermark > self._levels[channel]:
+            self._levels[channel] = watermark
+        return self._combine()
+
+    def activity(self, channel: Channel, idle_timeout: int | None, now: int) -> int | None:
+        """Whether records came through a channel in this batch (``idle_timeout`` None) or not."""
+        if idle_timeout is None:
+            self._idle.pop(channel, None)
+        else:
+            self._idle.setdefault(channel, (now, idle_timeout))
+        return self._combine(now)
+
+    def idle(self, now: int) -> bool:
+        """Whether all channels are idle, so that the operator's own output is."""
+        return len(self._idle) == len(self._levels) and all(self._is_idle(c, now) for c in self._levels)
+
+    def _is_idle(self, channel: Channel, now: int) -> bool:
+        since = self._idle.get(channel)
+        return since is not None and now - since[0] >= since[1]
+
+    def _combine(self, now: int | None = None) -> int | None:
+        levels = self._levels
+        if now is not None and self._idle:
+            active = [level for channel, level in levels.items() if not self._is_idle(channel, now)]
+        else:
+            active = list(levels.values())
+        lowest = min(active, default=MIN_TIMESTAMP)
+        if lowest <= self.watermark:
+            return None
+        self.watermark = self._kept["watermark"] = lowest
+        return lowest
+
+
+class TimestampGenerator:
+    """Timestamps and the watermark of one subtask, from a strategy.
+
+    >>> from firesteel.common.time import Duration
+    >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(10))
+    >>> generator = TimestampGenerator(strategy)
+    >>> generator.observe([100, 40])
+    >>> generator.watermark()
+    89
+    """
+
+    def __init__(self, strategy: WatermarkStrategy) -> None:
+        self._delay = strategy.max_out_of_orderness_ms if strategy.kind == "bounded" else 0
+        self._emits = strategy.kind != "none"
+        self._highest = MIN_TIMESTAMP
+
+    def observe(self, timestamps: list[int]) -> None:
+        if timestamps:
+            highest = max(timestamps)
+            self._highest = max(self._highest, highest)
+
+    def watermark(self) -> int | None:
+        """One below the smallest timestamp that may still come, or None before the first record."""
+        if not self._emits or self._highest == MIN_TIMESTAMP:
+            return None
+        return max(self._highest - self._delay - 1, MIN_TIMESTAMP)
+
+    def reset(self) -> None:
+        """Forgets the batch: its watermark is kept by whoever received it."""
+        self._highest = MIN_TIMESTAMP

@@ -1,0 +1,51 @@
+"""Runs the examples in the docstrings of the vocabulary."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+from types import ModuleType
+
+import pytest
+
+PACKAGES = (
+    "firesteel.common",
+    "firesteel.metrics",
+    "firesteel.datastream.functions",
+    "firesteel.datastream.state",
+)
+MODULES = (
+    "firesteel.errors",
+    "firesteel.datastream.checkpointing_mode",
+    "firesteel.datastream.execution_mode",
+    "firesteel.datastream.output_tag",
+    "firesteel.datastream.slot_sharing_group",
+    "firesteel.datastream.time_characteristic",
+    "firesteel.datastream.time_domain",
+    "firesteel.datastream.timerservice",
+)
+
+
+def _names() -> list[str]:
+    names = list(MODULES)
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        names.append(package)
+        names.extend(found.name for found in pkgutil.walk_packages(module.__path__, f"{package}."))
+    return names
+
+
+@pytest.fixture(params=_names())
+def module(request: pytest.FixtureRequest) -> ModuleType:
+    return importlib.import_module(request.param)
+
+
+def test_examples_run(module: ModuleType) -> None:
+    result = doctest.testmod(module)
+    assert result.failed == 0
+
+
+def test_all_is_complete_and_true(module: ModuleType) -> None:
+    assert module.__doc__
+    assert all(hasattr(module, name) for name in module.__all__)
