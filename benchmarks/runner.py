@@ -40,7 +40,9 @@ def command_of(case: Case, engine: Engine) -> list[str]:
 
 def variables_of(engine: Engine) -> dict[str, str]:
     """Environment variables; the engine's Python comes first on PATH, where PyFlink's workers look for it."""
-    variables = os.environ | engine.variables
+    # FIRESTEEL_MASTER and the like would measure something else under Firesteel's name.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("FIRESTEEL_")}
+    variables = inherited | engine.variables
     variables["PATH"] = f"{python_of(engine.environment).parent}{os.pathsep}{variables['PATH']}"
     if engine.environment is None:
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), variables.get("PYTHONPATH")]))

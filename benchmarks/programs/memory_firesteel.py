@@ -47,6 +47,8 @@ def main() -> None:
     env.execute("memory")
     run_seconds = time.perf_counter() - started
     samples = sampler.stop()
+    if not any(sample.workers for sample in samples):
+        raise RuntimeError("no Python worker of Spark was seen, so nothing was measured")
     report(
         {
             "records": options.records,

@@ -32,6 +32,9 @@ class CollectionSource(SplitSource):
         ]
         return cls(tuple(pieces), len(values))
 
+    def for_tasks(self) -> CollectionSource:
+        return CollectionSource((), self._size)
+
     def initial(self) -> int:
         return 0
 

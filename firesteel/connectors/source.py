@@ -32,6 +32,10 @@ class SplitSource(ABC):
     def stop(self) -> None:  # noqa: B027 - optional to override
         """Called once in the driver at the end."""
 
+    def for_tasks(self) -> SplitSource:
+        """What travels to the tasks: only what ``read`` needs."""
+        return self
+
     @abstractmethod
     def initial(self) -> Any:
         """The position before the first record."""

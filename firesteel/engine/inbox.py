@@ -65,7 +65,7 @@ class Inbox:
                 self._committers[node.id] = node.spec.sink.create_committer()
         self.cancelled = threading.Event()
 
-    def take(self, batch: int, cells: Iterable[bytes], last: bool = False) -> None:
+    def take(self, batch: int, cells: Iterable[bytes]) -> None:
         """All cells that a batch sent to the driver."""
         messages = [(header_of(cell)[2:5], decode(cell)) for cell in cells]
         messages.sort(key=lambda message: message[0])
@@ -77,7 +77,7 @@ class Inbox:
             self._taken = batch
             self._show(messages)
             self._count(reports)
-        if last:
+        if any(report.last for report in reports):
             self.finished.set()
 
     def _commit(self, messages: list[tuple[Any, list[Any]]]) -> None:

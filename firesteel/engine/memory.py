@@ -41,24 +41,24 @@ class MemoryJob(EngineJob):
         assert self._coordinator is not None
         try:
             if self.spec.batch_mode:
-                self._run_batch(0, self._coordinator.everything(), True)
+                self._run_batch(0, self._coordinator.everything())
                 return
             offset = self._coordinator.initial()
             while not offset["last"] and not self.cancelled:
                 end = self._coordinator.next(offset)
                 if end is not offset:
-                    self._run_batch(end["batch"], self._coordinator.plan(offset, end), end["last"])
+                    self._run_batch(end["batch"], self._coordinator.plan(offset, end))
                     offset = end
         except OperatorFailure as failure:
             raise failure.failure.to_error() from failure
 
-    def _run_batch(self, batch: int, shares: list[SourceShare], last: bool) -> None:
+    def _run_batch(self, batch: int, shares: list[SourceShare]) -> None:
         cells: list[Frame] = []
         for share in shares:
             cells.extend(self._task(0, share.subtask).run_source(share))
         for stage in self._job.graph.stages[1:]:
             cells = list(self._run_stage(stage.index, cells))
-        self.inbox.take(batch, [frame.to_bytes() for frame in cells if frame.stage == DRIVER], last)
+        self.inbox.take(batch, [frame.to_bytes() for frame in cells if frame.stage == DRIVER])
 
     def _run_stage(self, stage: int, frames: list[Frame]) -> Iterator[Frame]:
         by_subtask: dict[int, list[bytes]] = {}

@@ -63,6 +63,8 @@ class TaskReport:
     watermark: int | None
     next_timer: int | None
     metrics: dict[int, dict[str, Any]]
+    last: bool
+    """Whether the batch ended the job's input."""
 
 
 class StageTask:
@@ -247,6 +249,7 @@ class StageTask:
             watermark=min(watermarks, default=None),
             next_timer=None if last else min((t for t in timers if t is not None), default=None),
             metrics={n: o.context.metrics.snapshot() for n, o in self._operators.items()},
+            last=last,
         )
         self._to_driver("report", 0, report)
         if last:

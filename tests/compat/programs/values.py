@@ -1,4 +1,4 @@
-"""Values that need no job: Row, RowKind, types, time, configuration."""
+"""Values that need no job: Row, RowKind, time, configuration, the environment's settings."""
 
 from firesteel.common import Configuration, Duration, Row, RowKind, Time, Types
 from firesteel.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
@@ -19,27 +19,10 @@ def rows() -> None:
     print(repr(unnamed), hash(Row(1)) == hash(Row(1)), str(RowKind.UPDATE_AFTER))
 
 
-def types() -> None:
-    for type_info in (
-        Types.STRING(),
-        Types.BIG_DEC(),
-        Types.PICKLED_BYTE_ARRAY(),
-        Types.TUPLE([Types.STRING(), Types.INT()]),
-        Types.ROW([Types.LONG(), Types.BOOLEAN()]),
-        Types.ROW_NAMED(["a", "b"], [Types.LONG(), Types.FLOAT()]),
-        Types.LIST(Types.INT()),
-        Types.MAP(Types.STRING(), Types.DOUBLE()),
-        Types.PRIMITIVE_ARRAY(Types.INT()),
-        Types.BASIC_ARRAY(Types.STRING()),
-        Types.SQL_TIMESTAMP(),
-    ):
-        print(type(type_info).__name__, type_info)
-    print(Types.INT() == Types.INT(), Types.INT() == Types.LONG(), Types.ROW([Types.INT()]).get_field_names())
-
-
 def times() -> None:
     print(Time.seconds(3).to_milliseconds(), Time.days(1).to_milliseconds())
     print(Time.hours(2) == Time.minutes(120))
+    print(Types.INT() == Types.INT(), Types.INT() == Types.LONG(), Types.ROW([Types.INT()]).get_field_names())
     print(Time.milliseconds(5).to_milliseconds(), Duration.of_seconds(1) == Duration.of_millis(1000))
 
 
@@ -66,7 +49,6 @@ def environments() -> None:
 
 def main() -> None:
     rows()
-    types()
     times()
     configurations()
     environments()

@@ -1,0 +1,39 @@
+"""Spark's exceptions as ours, in one place, most specific first."""
+
+from __future__ import annotations
+
+import re
+
+from firesteel.errors import FiresteelError, JobExecutionError
+from firesteel.runtime.failures import find_failure
+
+__all__ = ["translate"]
+
+
+def translate(error: BaseException) -> BaseException:
+    """What the user should see of an exception. Raise it ``from`` the original, so that the JVM's trace stays."""
+    if isinstance(error, FiresteelError):
+        return error
+    text = _whole_text(error)
+    failure = find_failure(text)
+    if failure is not None:
+        return failure.to_error()
+    return JobExecutionError(f"The job failed inside Spark: {_first_lines(text)}", cause_text=text)
+
+
+def _whole_text(error: BaseException) -> str:
+    parts = [str(error)]
+    trace = getattr(error, "_stackTrace", None) or getattr(error, "getStackTrace", lambda: None)()
+    if isinstance(trace, str):
+        parts.append(trace)
+    cause = error.__cause__ or getattr(error, "_cause", None)
+    if isinstance(cause, BaseException) and cause is not error:
+        parts.append(_whole_text(cause))
+    return "\n".join(parts)
+
+
+def _first_lines(text: str) -> str:
+    """The part that says something: a Python error's last line if there is one, else the first line."""
+    python = re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception): .*$", text, re.MULTILINE)
+    ours = [line for line in python if not line.startswith(("org.apache", "java."))]
+    return ours[-1] if ours else text.strip().splitlines()[0] if text.strip() else "no message"

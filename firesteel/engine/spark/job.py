@@ -1,0 +1,117 @@
+"""A job on Spark: one streaming query (or, in BATCH mode, one batch job) and the driver's part of each batch."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from firesteel.engine.job import EngineJob, Submission
+from firesteel.engine.spark.errors import translate
+from firesteel.engine.spark.session import get_session, import_paths, ship_files
+from firesteel.engine.spark.source import CONTROL, FiresteelDataSource, write_job
+from firesteel.engine.spark.stage import batch_stage, streaming_stage
+
+__all__ = ["SparkJob"]
+
+
+class SparkJob(EngineJob):
+    """A job whose stages are Spark's, whose state is in Spark's state store, whose log is Spark's checkpoint."""
+
+    def __init__(self, submission: Submission) -> None:
+        super().__init__(submission)
+        self._directory: str | None = None
+        self._query: Any = None
+        self._session: SparkSession | None = None
+
+    def prepare(self) -> str:
+        # 1. The job's local folder: what the source's processes read. It goes with the job.
+        self._directory = tempfile.mkdtemp(prefix="firesteel-")
+        # 2. What cannot be pickled is found before Spark is started.
+        durable = self.settings.checkpoint_dir or os.path.join(self._directory, "checkpoint")
+        sources = os.path.join(durable, "firesteel-sources")
+        paths = import_paths(self.settings)
+        payload = write_job(self._directory, self.spec, self.settings, sources, paths)
+        # 3. Spark, and the query's plan.
+        session = self._session = get_session(self.settings, self.spec.name)
+        ship_files(session, self.submission)
+        session.dataSource.register(FiresteelDataSource)
+        width = self.spec.graph.parallelism
+        try:
+            if self.spec.batch_mode:
+                frame = session.read.format("firesteel").option("directory", self._directory).load()
+                for stage in self.spec.graph.stages[1:]:
+                    frame = batch_stage(frame, payload, stage.index, width)
+                self._batch = frame
+            else:
+                session.conf.set("spark.sql.shuffle.partitions", str(width))
+                frame = session.readStream.format("firesteel").option("directory", self._directory).load()
+                for stage in self.spec.graph.stages[1:]:
+                    frame = streaming_stage(frame, payload, stage.index, width)
+                self._query = (
+                    frame.writeStream.foreachBatch(self._take)
+                    .option("checkpointLocation", os.path.join(durable, "query"))
+                    .outputMode("update")
+                    .queryName(f"{self.spec.name}-{self.job_id[:8]}")
+                    .start()
+                )
+        except Exception as error:
+            raise translate(error) from error
+        address = session.sparkContext.uiWebUrl
+        return session.sparkContext.master + (f", Spark's page at {address}" if address else "")
+
+    def _take(self, frame: DataFrame, batch: int) -> None:
+        """The end of a micro-batch. A single action: touching the frame twice would compute the batch twice."""
+        cells = frame.select("f").toArrow().column("f").to_pylist()
+        self.inbox.take(batch, cells)
+        self._tell_coordinator()
+
+    def _tell_coordinator(self) -> None:
+        assert self._directory is not None
+        path = os.path.join(self._directory, CONTROL)
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            json.dump({"wake_at": self.inbox.progress.wake_at}, file)
+        os.replace(path + ".new", path)
+
+    def run(self) -> None:
+        try:
+            if self.spec.batch_mode:
+                self._take(self._batch, 0)
+                return
+            while not self.inbox.finished.wait(0.05):
+                if self.cancelled or not self._query.isActive:
+                    break
+            self._wait_until_logged()
+            failure = self._query.exception()
+            if failure is not None:
+                raise failure
+        except Exception as error:
+            raise translate(error) from error
+        finally:
+            if self._query is not None:
+                self._query.stop()
+
+    def _wait_until_logged(self) -> None:
+        """The last batch is taken, but the query still has to write it into its commit log."""
+        deadline = time.monotonic() + 30
+        while self._query.isActive and not self.cancelled and time.monotonic() < deadline:
+            if not self._query.status["isTriggerActive"]:
+                return
+            time.sleep(0.01)
+
+    def interrupt(self) -> None:
+        if self._query is not None:
+            self._query.stop()
+        elif self._session is not None:
+            self._session.sparkContext.cancelAllJobs()
+
+    def clean_up(self) -> None:
+        if self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+

@@ -1,0 +1,183 @@
+"""The Spark session: found or started, with what Firesteel needs and nothing that slows a short job down."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from firesteel.engine.job import Submission
+from firesteel.engine.settings import Settings
+from firesteel.engine.spark.home import SparkHome, spark_home
+from firesteel.engine.spark.java import find_java
+from firesteel.errors import ConfigurationError, SetupError
+
+__all__ = ["get_session", "import_paths", "ship_files"]
+
+_LOCK = threading.Lock()
+
+_STATE_STORE = "spark.sql.streaming.stateStore"
+
+DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # The state store: RocksDB, and per batch only what changed is uploaded.
+    f"{_STATE_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
+    # A subtask is a partition: nothing may merge or split partitions behind our back.
+    "spark.sql.adaptive.enabled": "false",
+    # Plans are tiny and run for a few rows a task: generating and compiling Java for them costs more than it saves.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.python.worker.reuse": "true",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.numRecentProgressUpdates": "20",
+    # Frames are large rows: few of them make a batch on the way to Python.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+}
+
+LOCAL = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.bindAddress": "127.0.0.1",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
+    "spark.broadcast.compress": "false",
+}
+
+
+def get_session(settings: Settings, name: str) -> SparkSession:
+    """The running session if its master fits, else a new one."""
+    with _LOCK:
+        running = SparkContext._active_spark_context
+        if running is not None:
+            session = SparkSession.builder.getOrCreate()
+            _check_master(settings, session)
+            _apply(session, settings)
+            return session
+        return _start(settings, name)
+
+
+def _is_local(master: str) -> bool:
+    return master == "local" or master.startswith("local[")
+
+
+def _check_master(settings: Settings, session: SparkSession) -> None:
+    wanted, there = settings.master, session.sparkContext.master
+    if _is_local(wanted) and _is_local(there):
+        return
+    if wanted != there:
+        raise ConfigurationError(
+            f"The job asks for the Spark master {wanted!r}, but this process already has a session on {there!r}. "
+            "A process has one Spark session: stop it first, or run the job in a process of its own."
+        )
+
+
+def _apply(session: SparkSession, settings: Settings) -> None:
+    """Settings that can change while a session lives."""
+    for key, value in {**DEFAULTS, **settings.spark}.items():
+        if key.startswith("spark.sql.") and session.conf.isModifiable(key):
+            session.conf.set(key, value)
+
+
+def _start(settings: Settings, name: str) -> SparkSession:
+    java = find_java()
+    os.environ["JAVA_HOME"] = str(java.home)
+    local = _is_local(settings.master)
+    options = {**DEFAULTS, **(LOCAL if local else {}), **settings.spark}
+    if settings.ui:
+        options["spark.ui.enabled"] = "true"
+    if local:
+        # Workers run this interpreter, and find what this process can import.
+        options.setdefault("spark.pyspark.python", sys.executable)
+    home = spark_home(java)
+    _export(home, options)
+    master = settings.master if settings.master != "local" else f"local[{os.cpu_count() or 1}]"
+    builder = SparkSession.builder.master(master).appName(name)
+    for key, value in options.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        raise _setup_error(error, master) from error
+
+
+def _export(home: SparkHome | None, options: dict[str, str]) -> None:
+    """What the JVM learns from its environment."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if home is None:
+        return
+    os.environ["SPARK_HOME"] = str(home.path)
+    flags = [f"-Xmx{options.get('spark.driver.memory', '1g')}"]
+    making = os.environ.get("FIRESTEEL_MAKE_ARCHIVE")
+    if making:
+        flags.append(f"-XX:ArchiveClassesAtExit={making}")
+    elif home.archive.exists():
+        flags.append(f"-XX:SharedArchiveFile={home.archive}")
+    os.environ["FIRESTEEL_JVM_FLAGS"] = " ".join(flags)
+
+
+def _setup_error(error: Exception, master: str) -> Exception:
+    text = str(error)
+    if "BindException" in text or "Address already in use" in text:
+        return SetupError(f"Spark cannot start: a port it was told to use is taken. {_first_line(text, 'Bind')}")
+    if "JAVA_GATEWAY_EXITED" in text:
+        return SetupError(
+            f"Spark's JVM ended before it was ready. Is Java in {os.environ.get('JAVA_HOME')} a working one?"
+        )
+    if "All masters are unresponsive" in text or "Failed to connect" in text:
+        return SetupError(f"Nothing answers at the Spark master {master!r}.")
+    return SetupError(f"Spark could not be started on {master!r}: {_first_line(text, '')}")
+
+
+def _first_line(text: str, containing: str) -> str:
+    return next((line.strip() for line in text.splitlines() if containing in line), "")
+
+
+def import_paths(settings: Settings) -> tuple[str, ...]:
+    """Where local workers should look for modules too: the places this process looks in, the script's folder first."""
+    if not _is_local(settings.master):
+        return ()
+    return tuple(os.path.abspath(path or os.curdir) for path in sys.path if not path.endswith(".zip"))
+
+
+def ship_files(session: SparkSession, submission: Submission) -> None:
+    """Sends the job's Python files and requirements to wherever its workers will be."""
+    for path in submission.python_files:
+        session.sparkContext.addPyFile(_as_archive(path))
+    if submission.requirements is not None:
+        session.sparkContext.addPyFile(_installed(*submission.requirements))
+
+
+def _as_archive(path: str) -> str:
+    if not os.path.isdir(path):
+        return path
+    import shutil
+    import tempfile
+
+    base = os.path.join(tempfile.mkdtemp(prefix="firesteel-files-"), os.path.basename(path))
+    return shutil.make_archive(base, "zip", root_dir=os.path.dirname(path), base_dir=os.path.basename(path))
+
+
+def _installed(requirements: str, cache: str | None) -> str:
+    """The packages of a requirements file as one archive. Pure Python packages work everywhere; others only where
+    the workers' platform is the driver's."""
+    import shutil
+    import subprocess
+    import tempfile
+
+    target = Path(tempfile.mkdtemp(prefix="firesteel-requirements-"))
+    command: list[Any] = [sys.executable, "-m", "pip", "install", "-q", "-r", requirements, "-t", target / "packages"]
+    if cache:
+        command += ["--no-index", "--find-links", cache]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SetupError(f"The requirements in {requirements} could not be installed: {done.stderr.strip()[-400:]}")
+    return shutil.make_archive(str(target / "requirements"), "zip", root_dir=target / "packages")

@@ -1,0 +1,81 @@
+"""A later stage as a Spark operator: ``transformWithState`` by subtask in streams, ``mapInArrow`` in batch jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+
+from firesteel.engine.pickling import JobPayload
+from firesteel.engine.spark import worker
+from firesteel.runtime.partitions import partition_tokens
+from firesteel.runtime.state.spark_store import SparkStore
+from firesteel.runtime.state.store import MemoryStore
+
+__all__ = ["batch_stage", "streaming_stage"]
+
+# Schemas as objects: a text would be parsed by a round trip to the JVM in every task.
+_FRAME = StructType([StructField("r", IntegerType()), StructField("f", BinaryType())])
+_KEY = StructType([StructField("k", BinaryType())])
+_VALUE = StructType([StructField("v", BinaryType())])
+
+
+class StageProcessor(StatefulProcessor):
+    """Spark's grouping key is our subtask. The users' keys live inside the one map state."""
+
+    def __init__(self, payload: JobPayload, stage: int, width: int) -> None:
+        self._payload = payload
+        self._stage = stage
+        self._subtasks = {token: subtask for subtask, token in enumerate(partition_tokens(width))}
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._map = handle.getMapState("state", _KEY, _VALUE)
+
+    def handleInputRows(
+        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
+    ) -> Iterator[pd.DataFrame]:
+        cells = (cell for frame in rows for cell in frame["f"])
+        subtask = self._subtasks[int(key[0])]
+        store = SparkStore(self._map)
+        for token, cell in worker.run_stage(self._payload, self._stage, subtask, cells, store):
+            yield pd.DataFrame({"r": [token], "f": [cell]})
+
+    def close(self) -> None:
+        """Operators are closed by the last batch, not with every task."""
+
+
+def streaming_stage(frame: DataFrame, payload: JobPayload, stage: int, width: int) -> DataFrame:
+    processor = StageProcessor(payload, stage, width)
+    return frame.groupBy("r").transformWithStateInPandas(processor, _FRAME, "Update", "none")
+
+
+def batch_stage(frame: DataFrame, payload: JobPayload, stage: int, width: int) -> DataFrame:
+    """Without a streaming query there is no state store: a subtask's state lives as long as its one task."""
+    return frame.repartition(width, "r").mapInArrow(_batch_task(payload, stage, width), _FRAME)
+
+
+def _batch_task(
+    payload: JobPayload, stage: int, width: int
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        subtasks = {token: subtask for subtask, token in enumerate(partition_tokens(width))}
+        source = iter(batches)
+        first = next((batch for batch in source if batch.num_rows), None)
+        if first is None:
+            return
+        subtask = subtasks[first.column(0)[0].as_py()]
+
+        def cells() -> Iterator[bytes]:
+            yield from first.column(1).to_pylist()
+            for batch in source:
+                yield from batch.column(1).to_pylist()
+
+        for token, cell in worker.run_stage(payload, stage, subtask, cells(), MemoryStore()):
+            yield pa.RecordBatch.from_pydict({"r": pa.array([token], pa.int32()), "f": pa.array([cell], pa.binary())})
+
+    return run
