@@ -4,9 +4,9 @@
     python examples/demo_clicks.py --rate 20000 --seconds 60 --users 1000
 
 A generator makes clicks that arrive up to two seconds out of order. Each user's clicks are counted per five
-seconds of event time, in keyed state; an event-time timer gives the count out once the watermark says that all
-clicks of these five seconds have arrived. The results stream back into this process, which draws them as a table
-while the job runs.
+seconds of event time, in keyed state; an event-time timer gives the count out once the watermark says that
+all clicks of those five seconds are there. The results stream back into this process, which draws them as a
+table while the job runs.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import datetime
 import logging
 import sys
 import time
+import zlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -85,8 +86,8 @@ class ClickGenerator:
         self.users = users
 
     def __call__(self, index: int) -> Click:
-        chance = index * 2654435761 % 2**32 / 2**32
-        delay = index * 40503 % 65536 * DISORDER // 65536
+        chance = zlib.crc32(b"%d" % index) / 2**32
+        delay = index * 48271 % 65537 * DISORDER // 65537
         # The third power makes a few users click a lot and most of them rarely.
         user = int(self.users * chance**3)
         return Click(f"user-{user:03}", self.start + index * 1000 // self.rate - delay)

@@ -1,10 +1,10 @@
-"""Counts the words of a text file as a bounded stream: every word gives an update, the file's end ends the job.
+"""Counts the words of a text file as a bounded stream: every word gives an update.
 
     python examples/word_count_bounded.py
     python examples/word_count_bounded.py --input some/other/file.txt
 
-Compare with word_count_batch.py: the same program there prints each word once. Here ``hello`` is printed three
-times, with 1, 2 and 3, because a stream does not wait to see whether more is to come.
+Compare with word_count_batch.py: the same program there prints each word once. Here ``hello`` is printed
+three times, with 1, 2 and 3, because a stream does not wait to see whether more is to come.
 """
 
 import argparse

@@ -9,8 +9,8 @@ in another one the job, and then type lines into the first:
     python examples/word_count_socket.py
     python examples/word_count_socket.py --host 192.168.0.7 --port 1234
 
-The job connects again when the connection breaks. Stop it with Ctrl-C, or start it with ``--until-closed`` to let
-it end when the server closes the connection.
+The job connects again when the connection breaks. Stop it with Ctrl-C, or start it with ``--until-closed`` to
+let it end when the server closes the connection.
 """
 
 import argparse

@@ -11,6 +11,7 @@ from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream.accumulate import accumulate
+from firesteel.datastream.closeable_iterator import CloseableIterator
 from firesteel.datastream.connectors.base import Sink
 from firesteel.datastream.functions import (
     FilterFunction,
@@ -52,10 +53,9 @@ from firesteel.graph.specs import (
 from firesteel.graph.transformations import Chaining, Edge, Partitioning, Ship, Transformation
 
 if TYPE_CHECKING:
-    from firesteel.datastream.closeable_iterator import CloseableIterator
     from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 
-__all__ = ["DataStream", "DataStreamSink", "KeyedStream"]
+__all__ = ["CloseableIterator", "DataStream", "DataStreamSink", "KeyedStream"]
 
 S = TypeVar("S", bound="_Node")
 

@@ -251,7 +251,7 @@ class StreamExecutionEnvironment:
         from firesteel.engine import submit
 
         submission = self._submission(job_name)
-        self._program.clear()
+        self._program.forget_sinks()
         return submit(submission)
 
     def _collect(self, job_name: str | None, channel: str) -> CloseableIterator:

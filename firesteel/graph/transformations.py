@@ -96,6 +96,6 @@ class Program:
     def nodes(self) -> list[Transformation]:
         return list(self._nodes.values())
 
-    def clear(self) -> None:
-        """Forgets the transformations once they were executed; ids go on, so streams stay distinct."""
-        self._nodes = {}
+    def forget_sinks(self) -> None:
+        """After an execution: streams may be built on further, but what was executed is not executed again."""
+        self._nodes = {node_id: node for node_id, node in self._nodes.items() if not node.spec.is_sink}

@@ -46,6 +46,9 @@ appender.console.name = console
 appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+# Spark announces it on stderr if this logger's level is not the root's.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
 # The failure of a query or task is raised in the driver; its trace need not be shown three times.
 logger.query.name = org.apache.spark.sql.execution.streaming
 logger.query.level = off
@@ -108,7 +111,9 @@ def _make(path: Path, original: Path, java: Java) -> None:
         (draft / "conf").mkdir()
         (draft / "conf" / "log4j2.properties").write_text(_LOG4J, encoding="utf-8")
         options = _launcher_options(original, java)
-        lines = [*_FLAGS, *options, "-cp", f"{path}/conf/:{path}/jars/*"]
+        # The logging file by its own option: an archive of classes allows no folder of files in the class path.
+        logging = f"-Dlog4j2.configurationFile=file:{path}/conf/log4j2.properties"
+        lines = [*_FLAGS, *options, logging, "-cp", f"{path}/jars/*"]
         (draft / "java.args").write_text("".join(f'"{line}"\n' for line in lines), encoding="utf-8")
         submit = draft / "bin" / "spark-submit"
         submit.write_text(
@@ -120,7 +125,7 @@ def _make(path: Path, original: Path, java: Java) -> None:
         )
         submit.chmod(0o755)
         os.rename(draft, path)
-    except OSError:
+    except (OSError, subprocess.SubprocessError):
         shutil.rmtree(draft, ignore_errors=True)
         if not (path / "bin" / "spark-submit").exists():
             raise
@@ -136,7 +141,10 @@ def _launcher_options(original: Path, java: Java) -> list[str]:
         capture_output=True,
         check=True,
         timeout=60,
-        env={**os.environ, "SPARK_HOME": str(original), "JAVA_HOME": str(java.home)},
+        # The Scala version spares the launcher a look for Spark's own build folders, which pip's package lacks.
+        env={**os.environ, "SPARK_HOME": str(original), "JAVA_HOME": str(java.home), "SPARK_SCALA_VERSION": "2.13"},
     )
     words = [word.decode() for word in asked.stdout.split(b"\0")]
-    return [word for word in words if word.startswith(("--add-", "-XX:+Ignore", "-Djdk", "-Dio.netty", "-Djava"))]
+    # Not the vector module: only Spark's linear algebra uses it, and the JVM warns of it at every start.
+    wanted = ("--add-opens", "--add-exports", "-XX:+Ignore", "-Djdk", "-Dio.netty", "-Djava")
+    return [word for word in words if word.startswith(wanted)]

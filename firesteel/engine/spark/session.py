@@ -15,6 +15,8 @@ from firesteel.engine.job import Submission
 from firesteel.engine.settings import Settings
 from firesteel.engine.spark.home import SparkHome, spark_home
 from firesteel.engine.spark.java import find_java
+from firesteel.engine.spark.output import forward_worker_output
+from firesteel.engine.spark.warmup import warm_up_later
 from firesteel.errors import ConfigurationError, SetupError
 
 __all__ = ["get_session", "import_paths", "ship_files"]
@@ -103,9 +105,13 @@ def _start(settings: Settings, name: str) -> SparkSession:
     for key, value in options.items():
         builder = builder.config(key, value)
     try:
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
     except Exception as error:
         raise _setup_error(error, master) from error
+    forward_worker_output(session.sparkContext._jvm)
+    if home is not None and not home.archive.exists():
+        warm_up_later(home)
+    return session
 
 
 def _export(home: SparkHome | None, options: dict[str, str]) -> None:

@@ -1,0 +1,48 @@
+"""What Python workers print: shown on the driver's stderr, without PySpark's own chatter.
+
+The JVM copies its Python processes' output to its stderr. PySpark's planning processes write several lines there for
+every stage of every job, so the JVM's stderr goes to a file, and from there all other lines are passed on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import threading
+import time
+from typing import Any
+
+__all__ = ["forward_worker_output"]
+
+_CHATTER = re.compile(
+    r"^(Starting )?Streaming TransformWithStateInPandas Python worker|^\s*$|^WARNING: Using incubator modules"
+)
+
+
+def forward_worker_output(jvm: Any) -> None:
+    """Starts passing on. It goes on for the life of the process."""
+    handle, path = tempfile.mkstemp(prefix="firesteel-output-")
+    os.close(handle)
+    stream = jvm.java.io.FileOutputStream(path, True)
+    jvm.java.lang.System.setErr(jvm.java.io.PrintStream(stream, True))
+    threading.Thread(target=_follow, args=(path,), name="firesteel-output", daemon=True).start()
+
+
+def _follow(path: str) -> None:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        # Gone from the folder at once; the file itself lives as long as someone has it open.
+        os.unlink(path)
+        held = ""
+        while True:
+            text = file.readline()
+            if not text:
+                time.sleep(0.1)
+                continue
+            held += text
+            if held.endswith("\n"):
+                if not _CHATTER.match(held):
+                    sys.stderr.write(held)
+                    sys.stderr.flush()
+                held = ""

@@ -1,0 +1,95 @@
+"""What all tests share: engines to run programs on.
+
+A test asks for ``make_env`` or ``run`` and thereby for an engine. It runs on the one in memory, and on every other
+one too if it is marked with ``@pytest.mark.both_engines``. Adding an engine is one entry of ``ENGINES``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+import pytest
+
+from firesteel.common import Configuration
+from firesteel.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
+
+ENGINES: dict[str, dict[str, str]] = {
+    "memory": {"firesteel.master": "memory"},
+}
+"""The settings that choose an engine. The first one is for tests without the mark."""
+
+
+class MakeEnv(Protocol):
+    """The signature of the fixture ``make_env``."""
+
+    def __call__(
+        self,
+        parallelism: int = 1,
+        config: Mapping[str, str] | None = None,
+        mode: RuntimeExecutionMode | None = None,
+    ) -> StreamExecutionEnvironment: ...
+
+
+class Run(Protocol):
+    """The signature of the fixture ``run``."""
+
+    def __call__(
+        self,
+        build: Callable[[StreamExecutionEnvironment], DataStream],
+        parallelism: int = 1,
+        config: Mapping[str, str] | None = None,
+        mode: RuntimeExecutionMode | None = None,
+    ) -> list[Any]: ...
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "both_engines: run the test on every engine, not in memory alone")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "engine" in metafunc.fixturenames:
+        every = metafunc.definition.get_closest_marker("both_engines") is not None
+        metafunc.parametrize("engine", list(ENGINES) if every else list(ENGINES)[:1])
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FIRESTEEL_CONF_DIR", "FIRESTEEL_SETTINGS", "FIRESTEEL_MASTER"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def make_env(engine: str) -> Iterator[MakeEnv]:
+    """Makes environments of the engine under test."""
+
+    def make(
+        parallelism: int = 1,
+        config: Mapping[str, str] | None = None,
+        mode: RuntimeExecutionMode | None = None,
+    ) -> StreamExecutionEnvironment:
+        settings = Configuration.from_dict({**ENGINES[engine], **(config or {})})
+        env = StreamExecutionEnvironment.get_execution_environment(settings)
+        env.set_parallelism(parallelism)
+        if mode is not None:
+            env.set_runtime_mode(mode)
+        return env
+
+    yield make
+
+
+@pytest.fixture
+def run(make_env: MakeEnv) -> Run:
+    """Runs the program that ``build`` writes and returns all records of the stream that it returns."""
+
+    def run(
+        build: Callable[[StreamExecutionEnvironment], DataStream],
+        parallelism: int = 1,
+        config: Mapping[str, str] | None = None,
+        mode: RuntimeExecutionMode | None = None,
+    ) -> list[Any]:
+        stream = build(make_env(parallelism, config, mode))
+        with stream.execute_and_collect() as records:  # type: ignore[union-attr]
+            return list(records)
+
+    return run

@@ -1,0 +1,193 @@
+"""The ``firesteel`` command, called in this process; jobs run on the engine without Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from firesteel import __version__
+from firesteel.cli import main
+
+WORD_COUNT = """\
+from firesteel.common import Types
+from firesteel.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+(
+    env.from_collection(["a b a"])
+    .flat_map(lambda line: line.split())
+    .map(lambda word: (word, 1), output_type=Types.TUPLE([Types.STRING(), Types.INT()]))
+    .key_by(lambda pair: pair[0])
+    .sum(1)
+    .print()
+)
+env.execute("word count")
+"""
+
+FAILING = """\
+from firesteel.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_collection([2, 1, 0]).map(lambda n: 10 // n).print()
+env.execute()
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path):
+    """Writes a program; returns its path."""
+
+    def write(text: str) -> str:
+        path = tmp_path / "program.py"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def updates(text: str) -> list[str]:
+    return sorted(re.sub(r"^\d+> ", "", line) for line in text.splitlines())
+
+
+def test_run_runs_a_program(program, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "-m", "memory", program(WORD_COUNT)]) == 0
+    assert updates(capsys.readouterr().out) == ["(a,1)", "(a,2)", "(b,1)"]
+
+
+def test_run_passes_settings(program, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["run", "-m", "memory", "-p", "1", "-Dexecution.runtime-mode=BATCH", program(WORD_COUNT)])
+    assert code == 0
+    # Without a prefix, because there is one subtask, and once per word, because of BATCH.
+    assert sorted(capsys.readouterr().out.splitlines()) == ["(a,2)", "(b,1)"]
+
+
+def test_settings_of_the_code_win_over_the_command_line(program, capsys: pytest.CaptureFixture[str]) -> None:
+    text = WORD_COUNT.replace("\n(\n", "\nenv.set_parallelism(1)\n(\n")
+    assert main(["run", "-m", "memory", "-p", "3", program(text)]) == 0
+    assert capsys.readouterr().out.splitlines() == ["(a,1)", "(b,1)", "(a,2)"]
+
+
+def test_values_may_hold_spaces_and_equals_signs(program, capsys: pytest.CaptureFixture[str]) -> None:
+    text = """\
+from firesteel.datastream import StreamExecutionEnvironment
+env = StreamExecutionEnvironment.get_execution_environment()
+print(env._configuration.get_string("spark.driver.extraJavaOptions", "missing"))
+"""
+    assert main(["run", "-D", "spark.driver.extraJavaOptions=-Da=b -Dc=d", program(text)]) == 0
+    assert capsys.readouterr().out == "-Da=b -Dc=d\n"
+
+
+def test_inherited_settings_stay_and_the_command_line_wins(
+    program, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FIRESTEEL_SETTINGS", "parallelism.default=3\x1fa.key=kept")
+    text = """\
+from firesteel.datastream import StreamExecutionEnvironment
+env = StreamExecutionEnvironment.get_execution_environment()
+print(env.get_parallelism(), env._configuration.get_string("a.key", "lost"))
+"""
+    assert main(["run", "-p", "2", program(text)]) == 0
+    assert capsys.readouterr().out == "2 kept\n"
+    assert os.environ["FIRESTEEL_SETTINGS"] == "parallelism.default=3\x1fa.key=kept"
+
+
+def test_the_program_sees_itself_as_run_directly(program, tmp_path: Path, capsys) -> None:
+    (tmp_path / "beside_the_program.py").write_text("NAME = 'found'\n")
+    text = """\
+import sys
+import beside_the_program
+print(__name__, sys.argv[1:], sys.argv[0] == __file__, beside_the_program.NAME)
+"""
+    before = sys.argv, list(sys.path)
+    assert main(["run", program(text), "--input", "x", "-p", "7"]) == 0
+    assert capsys.readouterr().out == "__main__ ['--input', 'x', '-p', '7'] True found\n"
+    assert (sys.argv, sys.path) == before
+    assert "FIRESTEEL_SETTINGS" not in os.environ
+
+
+def test_an_error_of_ours_is_told_without_a_traceback(program, capsys: pytest.CaptureFixture[str]) -> None:
+    path = program(FAILING)
+    assert main(["run", "-m", "memory", path]) == 1
+    told = capsys.readouterr().err
+    assert "Traceback" not in told
+    assert told.splitlines()[-1].strip() == "ZeroDivisionError: integer division or modulo by zero"
+    assert f"{path}:4" in told
+    assert "element   0" in told
+
+
+def test_verbose_shows_the_traceback(program, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "-v", "-m", "memory", program(FAILING)]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("Traceback")
+    assert "ZeroDivisionError" in told
+
+
+def test_other_errors_of_the_program_are_its_own(program) -> None:
+    with pytest.raises(LookupError, match="mine"):
+        main(["run", program("raise LookupError('mine')")])
+    with pytest.raises(SystemExit, match="7"):
+        main(["run", program("raise SystemExit(7)")])
+
+
+def test_an_interrupted_program_exits_as_shells_expect(program) -> None:
+    assert main(["run", program("raise KeyboardInterrupt")]) == 130
+
+
+@pytest.mark.parametrize("setting", ["no-equals-sign", "=value", "a=b\x1fc=d"])
+def test_a_setting_that_is_none_is_refused(setting: str, program, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "-D", setting, program("print('ran')")]) == 1
+    out, told = capsys.readouterr()
+    assert out == ""
+    assert told == f"-D takes key=value, got {setting!r}.\n"
+
+
+def test_a_missing_program_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "missing.py"]) == 1
+    assert capsys.readouterr().err == "There is no file 'missing.py'.\n"
+
+
+def test_plan_prints_json_and_runs_nothing(program, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "-p", "3", program(WORD_COUNT)]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["stages"] == 2
+    assert [node["parallelism"] for node in plan["nodes"]] == [1, 3, 3, 3, 3]
+
+
+def test_plan_of_a_program_that_executes_nothing(program, capsys: pytest.CaptureFixture[str]) -> None:
+    path = program("print('no job')")
+    assert main(["plan", path]) == 1
+    assert capsys.readouterr().err == f"{path!r} ended without executing anything.\n"
+
+
+def test_a_run_after_a_plan_runs(program, capsys: pytest.CaptureFixture[str]) -> None:
+    path = program(WORD_COUNT)
+    assert main(["plan", path]) == 0
+    capsys.readouterr()
+    assert main(["run", "-m", "memory", path]) == 0
+    assert updates(capsys.readouterr().out) == ["(a,1)", "(a,2)", "(b,1)"]
+
+
+def test_version_names_what_it_stands_on(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["version"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"Firesteel {__version__}"
+    assert [line.split()[0] for line in lines] == ["Firesteel", "PySpark", "Python", "Java"]
+
+
+def test_warmup_warms_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    warmup = pytest.importorskip("firesteel.engine.spark.warmup")
+    called = []
+    monkeypatch.setattr(warmup, "warm_up", lambda: called.append(True))
+    assert main(["warmup"]) == 0
+    assert called == [True]
+
+
+def test_no_command_shows_how_it_is_used(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main([])
+    assert "usage: firesteel" in capsys.readouterr().err
