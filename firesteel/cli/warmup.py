@@ -17,5 +17,5 @@ def run(options: argparse.Namespace) -> int:
     # Here, not at the top: the other commands need not load pyspark.
     from firesteel.engine.spark.warmup import warm_up
 
-    warm_up()
+    print(f"The archive of classes is {warm_up()}.")
     return 0

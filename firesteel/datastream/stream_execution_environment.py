@@ -29,7 +29,7 @@ from firesteel.graph.stream_graph import build_stream_graph
 from firesteel.graph.transformations import Program
 
 if TYPE_CHECKING:
-    from firesteel.engine import Submission
+    from firesteel.engine.submission import Submission
 
 __all__ = ["StreamExecutionEnvironment"]
 
@@ -266,7 +266,7 @@ class StreamExecutionEnvironment:
         return build_job_graph(graph)
 
     def _submission(self, job_name: str | None) -> Submission:
-        from firesteel.engine import Submission
+        from firesteel.engine.submission import Submission
 
         graph = self._job_graph()
         mode = self._mode or RuntimeExecutionMode.STREAMING

@@ -1,15 +1,23 @@
-"""The engine: takes a submission and runs it, on Spark or (for tests) in memory."""
+"""The engine: takes a submission and runs it, on Spark or (for tests) in memory.
+
+Importing this package loads nothing: every helper process that Spark starts for a job imports it.
+"""
 
 from __future__ import annotations
 
-from firesteel.engine.job import EngineJob, Submission
-from firesteel.engine.settings import Settings
+from typing import TYPE_CHECKING
 
-__all__ = ["EngineJob", "Settings", "Submission", "submit"]
+if TYPE_CHECKING:
+    from firesteel.engine.job import EngineJob
+    from firesteel.engine.submission import Submission
+
+__all__ = ["submit"]
 
 
 def submit(submission: Submission) -> EngineJob:
     """Starts a job. Errors of the program and the machine are raised here, those of the run by its client."""
+    from firesteel.engine.settings import Settings
+
     if Settings.of(submission.configuration).master == "memory":
         from firesteel.engine.memory import MemoryJob
 

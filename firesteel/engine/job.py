@@ -9,11 +9,9 @@ import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.common.completable_future import CompletableFuture
-from firesteel.common.configuration import Configuration
 from firesteel.common.job_client import JobClient
 from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
@@ -21,26 +19,13 @@ from firesteel.common.job_status import JobStatus
 from firesteel.engine.inbox import Inbox
 from firesteel.engine.progress import ProgressLine
 from firesteel.engine.settings import Settings
+from firesteel.engine.submission import Submission
 from firesteel.errors import JobCancelledError, ProgramError
-from firesteel.graph.job_graph import JobGraph
 from firesteel.runtime.task import JobSpec
 
-__all__ = ["EngineJob", "Submission"]
+__all__ = ["EngineJob"]
 
 logger = logging.getLogger("firesteel")
-
-
-@dataclass(frozen=True)
-class Submission:
-    """A program that is ready to run."""
-
-    name: str
-    graph: JobGraph
-    batch_mode: bool
-    configuration: Configuration
-    job_parameters: dict[str, str] = field(default_factory=dict)
-    python_files: tuple[str, ...] = ()
-    requirements: tuple[str, str | None] | None = None
 
 
 class EngineJob(JobClient):

@@ -9,8 +9,9 @@ import tempfile
 from collections.abc import Iterator
 
 from firesteel.engine.coordinator import Coordinator
-from firesteel.engine.job import EngineJob, Submission
-from firesteel.engine.pickling import JobPayload
+from firesteel.engine.job import EngineJob
+from firesteel.engine.submission import Submission
+from firesteel.engine.pickling import pickle_job
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.frames import DRIVER, Frame
 from firesteel.runtime.state.store import MemoryStore
@@ -30,7 +31,7 @@ class MemoryJob(EngineJob):
 
     def prepare(self) -> str:
         # Through pickle, as on a cluster: functions are copied, and what cannot be pickled is found here too.
-        self._job = JobPayload.dumps(self.spec).load()
+        self._job = pickle_job(self.spec).load()
         self._directory = tempfile.TemporaryDirectory(prefix="firesteel-")
         self._coordinator = Coordinator(
             self._job.graph, self.settings, self._directory.name, lambda: self.inbox.progress.wake_at
@@ -75,7 +76,7 @@ class MemoryJob(EngineJob):
         task = self._tasks.get((stage, subtask))
         if task is None:
             # Each task has functions of its own, as if it ran in a process of its own.
-            task = StageTask(JobPayload.dumps(self.spec).load(), stage, subtask)
+            task = StageTask(pickle_job(self.spec).load(), stage, subtask)
             self._tasks[stage, subtask] = task
         return task
 

@@ -8,45 +8,25 @@ from __future__ import annotations
 
 import pickle
 import sys
-from dataclasses import dataclass
 from typing import Any
 
 import cloudpickle
 
+from firesteel.engine.payload import JobPayload
 from firesteel.errors import SerializationError, short_repr
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.runtime.task import JobSpec
 
-__all__ = ["JobPayload"]
+__all__ = ["pickle_job"]
 
 
-@dataclass(frozen=True)
-class JobPayload:
-    """A pickled job with what must be in place before it is unpickled."""
-
-    job_id: str
-    import_paths: tuple[str, ...]
-    pickled: bytes
-
-    @staticmethod
-    def dumps(job: JobSpec, import_paths: tuple[str, ...] = ()) -> JobPayload:
-        try:
-            pickled = cloudpickle.dumps((_main_classes(), job), protocol=pickle.HIGHEST_PROTOCOL)
-        except Exception as error:
-            raise _explain(job, error) from error
-        return JobPayload(job.job_id, import_paths, pickled)
-
-    def load(self) -> JobSpec:
-        for path in self.import_paths:
-            if path not in sys.path:
-                sys.path.append(path)
-        classes, job = cloudpickle.loads(self.pickled)
-        main = sys.modules["__main__"]
-        for name, value in classes.items():
-            if not hasattr(main, name):
-                setattr(main, name, value)
-        spec: JobSpec = job
-        return spec
+def pickle_job(job: JobSpec, import_paths: tuple[str, ...] = ()) -> JobPayload:
+    """The job on its way to a worker, or an error that names what cannot travel."""
+    try:
+        pickled = cloudpickle.dumps((_main_classes(), job), protocol=pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        raise _explain(job, error) from error
+    return JobPayload(job.job_id, import_paths, pickled)
 
 
 def _main_classes() -> dict[str, type]:

@@ -12,6 +12,7 @@ import pytest
 
 from firesteel import __version__
 from firesteel.cli import main
+from firesteel.engine.spark import warmup
 
 WORD_COUNT = """\
 from firesteel.common import Types
@@ -179,12 +180,12 @@ def test_version_names_what_it_stands_on(capsys: pytest.CaptureFixture[str]) -> 
     assert [line.split()[0] for line in lines] == ["Firesteel", "PySpark", "Python", "Java"]
 
 
-def test_warmup_warms_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    warmup = pytest.importorskip("firesteel.engine.spark.warmup")
-    called = []
-    monkeypatch.setattr(warmup, "warm_up", lambda: called.append(True))
+def test_warmup_says_where_the_archive_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(warmup, "warm_up", lambda: Path("cache/classes.jsa"))
     assert main(["warmup"]) == 0
-    assert called == [True]
+    assert capsys.readouterr().out == "The archive of classes is cache/classes.jsa.\n"
 
 
 def test_no_command_shows_how_it_is_used(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,10 +11,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from firesteel.engine.job import EngineJob, Submission
+from firesteel.engine.job import EngineJob
+from firesteel.engine.submission import Submission
 from firesteel.engine.spark.errors import translate
 from firesteel.engine.spark.session import get_session, import_paths, ship_files
-from firesteel.engine.spark.source import CONTROL, FiresteelDataSource, write_job
+from firesteel.engine.spark.files import write_job
+from firesteel.engine.spark.source import CONTROL, FiresteelDataSource
 from firesteel.engine.spark.stage import batch_stage, streaming_stage
 
 __all__ = ["SparkJob"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -11,7 +12,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from firesteel.engine.job import Submission
+from firesteel.engine.submission import Submission
 from firesteel.engine.settings import Settings
 from firesteel.engine.spark.home import SparkHome, spark_home
 from firesteel.engine.spark.java import find_java
@@ -37,6 +38,7 @@ DEFAULTS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.python.worker.reuse": "true",
+    "spark.python.daemon.module": "firesteel.engine.spark.daemon",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     # Frames are large rows: few of them make a batch on the way to Python.
@@ -109,9 +111,18 @@ def _start(settings: Settings, name: str) -> SparkSession:
     except Exception as error:
         raise _setup_error(error, master) from error
     forward_worker_output(session.sparkContext._jvm)
+    if local:
+        threading.Thread(target=_first_steps, args=(session,), name="firesteel-first-steps", daemon=True).start()
     if home is not None and not home.archive.exists():
         warm_up_later(home)
     return session
+
+
+def _first_steps(session: SparkSession) -> None:
+    """Starts the workers' parent process and loads Spark's machinery while the job is still being planned."""
+    # A failure here is no failure of the job, which will meet and report it in its own words.
+    with contextlib.suppress(Exception):
+        session.range(1).mapInArrow(lambda batches: batches, "id long").toArrow()
 
 
 def _export(home: SparkHome | None, options: dict[str, str]) -> None:

@@ -5,25 +5,24 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import sys
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from firesteel.engine.coordinator import Coordinator
-from firesteel.engine.pickling import JobPayload
-from firesteel.engine.settings import Settings
-from firesteel.engine.spark import worker
-from firesteel.graph.job_graph import JobGraph
-from firesteel.graph.specs import SourceSpec
-from firesteel.runtime.task import JobSpec, SourceShare
+from firesteel.engine.payload import JobPayload
 
-__all__ = ["CONTROL", "FRAME_SCHEMA", "FiresteelDataSource", "slim", "write_job"]
+# Three processes that Spark starts for a source import this module and only one of them plans batches.
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from firesteel.engine.coordinator import Coordinator
+    from firesteel.runtime.task import SourceShare
+
+__all__ = ["CONTROL", "FRAME_SCHEMA", "FiresteelDataSource"]
 
 FRAME_SCHEMA = "r int, f binary"
-_ARROW = pa.schema([("r", pa.int32()), ("f", pa.binary())])
 
 CONTROL = "control.json"
 """What the driver tells the coordinator between batches: when the next processing-time timer is due."""
@@ -38,9 +37,15 @@ class _Share(InputPartition):
 
 
 def read(payload: JobPayload, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    from firesteel.engine.spark import worker
+
     assert isinstance(partition, _Share)
+    schema = pa.schema([("r", pa.int32()), ("f", pa.binary())])
     for token, cell in worker.run_source(payload, pickle.loads(partition.pickled)):
-        yield pa.RecordBatch.from_arrays([pa.array([token], pa.int32()), pa.array([cell], pa.binary())], schema=_ARROW)
+        arrays = [pa.array([token], pa.int32()), pa.array([cell], pa.binary())]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 class _StreamReader(DataSourceStreamReader):
@@ -55,6 +60,8 @@ class _StreamReader(DataSourceStreamReader):
     def _running(self) -> Coordinator:
         """Made on first use: of the processes that hold a reader only one plans batches."""
         if self._coordinator is None:
+            from firesteel.engine.coordinator import Coordinator
+
             payload, settings, durable = _load(self._directory, "coordinator.pkl")
             control = _Control(os.path.join(self._directory, CONTROL))
             self._coordinator = Coordinator(payload.load().graph, settings, durable, control.wake_at)
@@ -78,6 +85,9 @@ class _StreamReader(DataSourceStreamReader):
     def stop(self) -> None:
         if self._coordinator is not None:
             self._coordinator.stop()
+        if sys.exc_info()[0] is EOFError:
+            # The query has ended and closed the line. PySpark's loop would take that for a failure and print a trace.
+            os._exit(0)
 
 
 class _BatchReader(DataSourceReader):
@@ -86,6 +96,8 @@ class _BatchReader(DataSourceReader):
         self._payload: JobPayload = _load(directory, "tasks.pkl")
 
     def partitions(self) -> list[InputPartition]:
+        from firesteel.engine.coordinator import Coordinator
+
         payload, settings, durable = _load(self._directory, "coordinator.pkl")
         coordinator = Coordinator(payload.load().graph, settings, durable)
         try:
@@ -98,7 +110,7 @@ class _BatchReader(DataSourceReader):
 
 
 class FiresteelDataSource(DataSource):
-    """``spark.readStream.format("firesteel")``: the option ``directory`` names what :func:`write_job` wrote."""
+    """``spark.readStream.format("firesteel")``: the option ``directory`` names what :func:`.files.write_job` wrote."""
 
     @classmethod
     def name(cls) -> str:
@@ -135,29 +147,6 @@ class _Control:
         return self._wake_at
 
 
-def write_job(directory: str, job: JobSpec, settings: Settings, durable: str, paths: tuple[str, ...]) -> JobPayload:
-    """Leaves a job where the source's processes find it. Returns what travels to the tasks."""
-    for_tasks = JobPayload.dumps(slim(job), paths)
-    whole = JobPayload.dumps(job, paths)
-    for name, content in (("tasks.pkl", for_tasks), ("coordinator.pkl", (whole, settings, durable))):
-        with open(os.path.join(directory, name), "wb") as file:
-            pickle.dump(content, file, pickle.HIGHEST_PROTOCOL)
-    return for_tasks
-
-
 def _load(directory: str, name: str) -> Any:
     with open(os.path.join(directory, name), "rb") as file:
         return pickle.load(file)
-
-
-def slim(job: JobSpec) -> JobSpec:
-    """The job without what only the coordinator needs, such as the elements of a collection."""
-    stream = job.graph.graph
-    nodes = {
-        node_id: replace(node, spec=SourceSpec(node.spec.source.for_tasks()))
-        if isinstance(node.spec, SourceSpec)
-        else node
-        for node_id, node in stream.nodes.items()
-    }
-    graph: JobGraph = replace(job.graph, graph=replace(stream, nodes=nodes))
-    return replace(job, graph=graph)

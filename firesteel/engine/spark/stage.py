@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-import pyarrow as pa
-from pyspark.sql import DataFrame
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
-from firesteel.engine.pickling import JobPayload
-from firesteel.engine.spark import worker
+from firesteel.engine.payload import JobPayload
 from firesteel.runtime.partitions import partition_tokens
-from firesteel.runtime.state.spark_store import SparkStore
-from firesteel.runtime.state.store import MemoryStore
+
+# Spark unpickles a processor in a process of its own for each stage, only to ask for its state's schema: what tasks
+# need beyond that is imported in tasks.
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
 
 __all__ = ["batch_stage", "streaming_stage"]
 
@@ -39,6 +40,11 @@ class StageProcessor(StatefulProcessor):
     def handleInputRows(
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
     ) -> Iterator[pd.DataFrame]:
+        import pandas as pd
+
+        from firesteel.engine.spark import worker
+        from firesteel.runtime.state.spark_store import SparkStore
+
         cells = (cell for frame in rows for cell in frame["f"])
         subtask = self._subtasks[int(key[0])]
         store = SparkStore(self._map)
@@ -63,6 +69,11 @@ def _batch_task(
     payload: JobPayload, stage: int, width: int
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        from firesteel.engine.spark import worker
+        from firesteel.runtime.state.store import MemoryStore
+
         subtasks = {token: subtask for subtask, token in enumerate(partition_tokens(width))}
         source = iter(batches)
         first = next((batch for batch in source if batch.num_rows), None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from firesteel.engine.pickling import JobPayload
+from firesteel.engine.payload import JobPayload
 from firesteel.runtime.frames import DRIVER, Frame
 from firesteel.runtime.partitions import partition_tokens
 from firesteel.runtime.state.store import StateStore

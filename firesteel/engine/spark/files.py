@@ -1,0 +1,37 @@
+"""The files by which the driver hands a job to the processes of its source."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from dataclasses import replace
+
+from firesteel.engine.payload import JobPayload
+from firesteel.engine.pickling import pickle_job
+from firesteel.engine.settings import Settings
+from firesteel.graph.specs import SourceSpec
+from firesteel.runtime.task import JobSpec
+
+__all__ = ["slim", "write_job"]
+
+
+def slim(job: JobSpec) -> JobSpec:
+    """The job without what only the coordinator needs, such as the elements of a collection."""
+    stream = job.graph.graph
+    nodes = {
+        node_id: replace(node, spec=SourceSpec(node.spec.source.for_tasks()))
+        if isinstance(node.spec, SourceSpec)
+        else node
+        for node_id, node in stream.nodes.items()
+    }
+    return replace(job, graph=replace(job.graph, graph=replace(stream, nodes=nodes)))
+
+
+def write_job(directory: str, job: JobSpec, settings: Settings, durable: str, paths: tuple[str, ...]) -> JobPayload:
+    """Leaves a job where the source's processes find it. Returns what travels to the tasks."""
+    for_tasks = pickle_job(slim(job), paths)
+    whole = pickle_job(job, paths)
+    for name, content in (("tasks.pkl", for_tasks), ("coordinator.pkl", (whole, settings, durable))):
+        with open(os.path.join(directory, name), "wb") as file:
+            pickle.dump(content, file, pickle.HIGHEST_PROTOCOL)
+    return for_tasks

@@ -1,0 +1,23 @@
+"""What the builder hands to the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from firesteel.common.configuration import Configuration
+from firesteel.graph.job_graph import JobGraph
+
+__all__ = ["Submission"]
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A program that is ready to run."""
+
+    name: str
+    graph: JobGraph
+    batch_mode: bool
+    configuration: Configuration
+    job_parameters: dict[str, str] = field(default_factory=dict)
+    python_files: tuple[str, ...] = ()
+    requirements: tuple[str, str | None] | None = None

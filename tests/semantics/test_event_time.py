@@ -1,0 +1,335 @@
+"""Event-time timers and watermarks, told as transcripts: what came in, what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kit import BATCH, FOREVER, NO_TIME, TimerLog, ascending, first
+
+from firesteel.common import Duration, Types, WatermarkStrategy
+from firesteel.datastream import (
+    KeyedProcessFunction,
+    ProcessFunction,
+    RuntimeContext,
+    StreamExecutionEnvironment,
+    TimeDomain,
+)
+from firesteel.datastream.state import ValueStateDescriptor
+
+ONE_BY_ONE = {"firesteel.batch.max-records": "1"}
+
+
+def log_of(records: list[Any], function: KeyedProcessFunction, strategy: Any = None, interval: int = 200) -> Any:
+    def build(env: StreamExecutionEnvironment) -> Any:
+        env.get_config().set_auto_watermark_interval(interval)
+        stream = env.from_collection(records)
+        timed = stream.assign_timestamps_and_watermarks(strategy or ascending())
+        return timed.key_by(first).process(function)
+
+    return build
+
+
+@pytest.mark.both_engines
+def test_the_last_watermark_fires_every_timer(run: Any, parallelism: int) -> None:
+    records = [(key, 1, [50, 10, FOREVER, -5, 10]) for key in "abcde"]
+    log = run(log_of(records, TimerLog()), parallelism)
+    for key in "abcde":
+        fired = [entry[2:] for entry in log if entry[:2] == ("timer", key)]
+        assert fired == [(time, FOREVER) for time in (-5, 10, 50, FOREVER)]
+
+
+def test_timers_fire_in_order_of_time_across_keys(run: Any) -> None:
+    records = [("a", 1, [30, 10]), ("b", 1, [20, 40])]
+    log = run(log_of(records, TimerLog()))
+    assert [entry[2] for entry in log if entry[0] == "timer"] == [10, 20, 30, 40]
+
+
+def test_a_timer_in_the_past_fires_at_the_next_watermark(run: Any) -> None:
+    records = [("a", 100, []), ("a", 200, [5]), ("a", 300, []), ("a", 301, [])]
+    log = run(log_of(records, TimerLog()), config=ONE_BY_ONE)
+    assert log == [
+        ("element", "a", 100, NO_TIME),
+        ("element", "a", 200, 99),
+        ("timer", "a", 5, 199),
+        ("element", "a", 300, 199),
+        ("element", "a", 301, 299),
+    ]
+
+
+def test_within_a_batch_the_watermark_stands_still(run: Any) -> None:
+    records = [("a", 100, [50]), ("a", 200, [])]
+    assert run(log_of(records, TimerLog())) == [
+        ("element", "a", 100, NO_TIME),
+        ("element", "a", 200, NO_TIME),
+        ("timer", "a", 50, FOREVER),
+    ]
+
+
+def test_a_watermark_after_every_record_where_the_interval_is_one(run: Any) -> None:
+    records = [("a", 100, [150]), ("a", 200, []), ("a", 150, []), ("a", 201, [])]
+    assert run(log_of(records, TimerLog(), interval=1)) == [
+        ("element", "a", 100, NO_TIME),
+        ("element", "a", 200, 99),
+        ("timer", "a", 150, 199),
+        ("element", "a", 150, 199),
+        ("element", "a", 201, 199),
+    ]
+
+
+def test_an_interval_of_zero_leaves_only_the_last_watermark(run: Any) -> None:
+    records = [("a", 100, [50]), ("a", 200, []), ("a", 300, [])]
+    assert run(log_of(records, TimerLog(), interval=0), config=ONE_BY_ONE) == [
+        ("element", "a", 100, NO_TIME),
+        ("element", "a", 200, NO_TIME),
+        ("element", "a", 300, NO_TIME),
+        ("timer", "a", 50, FOREVER),
+    ]
+
+
+def test_out_of_orderness_holds_the_watermark_back(run: Any) -> None:
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(50))
+    records = [("a", 100, [49]), ("a", 90, []), ("a", 101, [])]
+    log = run(
+        log_of(records, TimerLog(), strategy.with_timestamp_assigner(ascending().timestamp_assigner)),
+        config=ONE_BY_ONE,
+    )
+    assert log == [
+        ("element", "a", 100, NO_TIME),
+        ("timer", "a", 49, 49),
+        ("element", "a", 90, 49),
+        ("element", "a", 101, 49),
+    ]
+
+
+def test_without_watermarks_time_stands_still_until_the_end(run: Any) -> None:
+    strategy = WatermarkStrategy.no_watermarks().with_timestamp_assigner(ascending().timestamp_assigner)
+    records = [("a", 100, [10]), ("a", 200, [20])]
+    assert run(log_of(records, TimerLog(), strategy), config=ONE_BY_ONE) == [
+        ("element", "a", 100, NO_TIME),
+        ("element", "a", 200, NO_TIME),
+        ("timer", "a", 10, FOREVER),
+        ("timer", "a", 20, FOREVER),
+    ]
+
+
+class Meddling(KeyedProcessFunction):
+    """The first timer registers one and deletes one."""
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
+        for time in (1000, 2000, 3000, 4000):
+            ctx.timer_service().register_event_time_timer(time)
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[int]:
+        if timestamp == 1000:
+            ctx.timer_service().register_event_time_timer(1500)
+            ctx.timer_service().delete_event_time_timer(3000)
+        yield timestamp
+
+
+@pytest.mark.both_engines
+@pytest.mark.parametrize("records", [[("a", 1)], [("a", 1), ("a", 5000)]], ids=["at the end", "at a watermark"])
+def test_timers_set_and_deleted_inside_on_timer(run: Any, records: list[Any]) -> None:
+    assert run(log_of(records, Meddling()), config=ONE_BY_ONE)[:4] == [1000, 1500, 2000, 4000]
+
+
+class OwnTime(KeyedProcessFunction):
+    """Registers its own moment once more, and one that is earlier still, from inside on_timer."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.fired = runtime_context.get_state(ValueStateDescriptor("fired", Types.INT()))
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
+        ctx.timer_service().register_event_time_timer(100)
+        ctx.timer_service().register_event_time_timer(200)
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+        count = (self.fired.value() or 0) + 1
+        self.fired.update(count)
+        if count == 1:
+            ctx.timer_service().register_event_time_timer(100)
+            ctx.timer_service().register_event_time_timer(40)
+        yield timestamp, ctx.timestamp(), ctx.time_domain() is TimeDomain.EVENT_TIME
+
+
+def test_a_timer_may_register_its_own_and_an_earlier_moment(run: Any) -> None:
+    log = run(log_of([("a", 1)], OwnTime()))
+    assert log == [(time, time, True) for time in (100, 40, 100, 200)]
+
+
+class Moving(KeyedProcessFunction):
+    """Keeps one timer, moved on by every record: what a session does."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.timer = runtime_context.get_state(ValueStateDescriptor("timer", Types.LONG()))
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
+        if self.timer.value() is not None:
+            ctx.timer_service().delete_event_time_timer(self.timer.value())
+        self.timer.update(value[1] + 10)
+        ctx.timer_service().register_event_time_timer(value[1] + 10)
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+        self.timer.clear()
+        yield ctx.get_current_key(), timestamp
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_a_deleted_timer_does_not_fire_though_an_earlier_batch_set_it(run: Any, size: int) -> None:
+    records = [("a", 0), ("b", 3), ("a", 5), ("a", 9), ("b", 30), ("a", 40)]
+    log = run(log_of(records, Moving(), interval=1), config={"firesteel.batch.max-records": str(size)})
+    assert log == [("b", 13), ("a", 19), ("b", 40), ("a", 50)]
+
+
+def test_subtasks_without_data_see_the_watermark(run: Any) -> None:
+    """One key, so one of three subtasks has records; the timers of the second operator's other keys fire too."""
+    keys = [f"key-{n}" for n in range(12)]
+    records = [*((key, 1, [50]) for key in keys), *(("key-0", 100 + n, []) for n in range(5))]
+    log = run(log_of(records, TimerLog()), 3, ONE_BY_ONE)
+    fired = {entry[1]: entry[3] for entry in log if entry[0] == "timer"}
+    assert fired == dict.fromkeys(keys, 99)
+
+
+def test_the_slowest_channel_decides(run: Any) -> None:
+    """Two sources, one ahead of the other: event time is that of the one behind."""
+
+    def build(env: StreamExecutionEnvironment) -> Any:
+        fast = env.from_collection([("a", 1000, [5]), ("a", 1001, [])])
+        slow = env.from_collection([("b", 10, []), ("b", 20, [])])
+        streams = [s.assign_timestamps_and_watermarks(ascending()) for s in (fast, slow)]
+        return streams[0].union(streams[1]).key_by(first).process(TimerLog())
+
+    log = run(build, config={"firesteel.batch.max-records": "2"})
+    # Two sources share a batch of two: one record each.
+    assert log == [
+        ("element", "a", 1000, NO_TIME),
+        ("element", "b", 10, NO_TIME),
+        ("timer", "a", 5, 9),
+        ("element", "a", 1001, 9),
+        ("element", "b", 20, 9),
+    ]
+
+
+def test_a_watermark_crosses_all_stages_in_one_batch(run: Any, parallelism: int) -> None:
+    def build(env: StreamExecutionEnvironment) -> Any:
+        stream = env.from_collection([("a", 10, [1]), ("a", 20, []), ("a", 30, [])])
+        timed = stream.assign_timestamps_and_watermarks(ascending())
+        passed = timed.key_by(first).process(Passing()).key_by(first).process(Passing())
+        return passed.key_by(first).process(TimerLog())
+
+    log = run(build, parallelism, ONE_BY_ONE)
+    assert log == [
+        ("element", "a", 10, NO_TIME),
+        ("timer", "a", 1, 9),
+        ("element", "a", 20, 9),
+        ("element", "a", 30, 19),
+    ]
+
+
+class Passing(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        yield value
+
+
+class Stamps(ProcessFunction):
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterator[Any]:
+        yield value, ctx.timestamp()
+
+
+def test_timestamps_travel_with_records_and_timers_give_theirs(run: Any, parallelism: int) -> None:
+    def build(env: StreamExecutionEnvironment) -> Any:
+        stream = env.from_collection([("a", 10, [77]), ("b", 20, [])])
+        timed = stream.assign_timestamps_and_watermarks(ascending())
+        logged = timed.rebalance().filter(lambda r: True).flat_map(lambda r: [r]).key_by(first).process(TimerLog())
+        return logged.map(lambda entry: entry[:3]).rebalance().process(Stamps())
+
+    assert sorted(run(build, parallelism)) == [
+        (("element", "a", 10), 10),
+        (("element", "b", 20), 20),
+        (("timer", "a", 77), 77),
+    ]
+
+
+def test_records_without_an_assigner_have_no_timestamp(run: Any) -> None:
+    assert run(lambda env: env.from_collection([1]).process(Stamps())) == [(1, NO_TIME)]
+
+
+def test_a_second_assignment_replaces_the_first(run: Any) -> None:
+    def build(env: StreamExecutionEnvironment) -> Any:
+        stream = env.from_collection([("a", 10, 500, [])]).assign_timestamps_and_watermarks(ascending(1))
+        return stream.assign_timestamps_and_watermarks(ascending(2)).process(Stamps())
+
+    assert run(build) == [(("a", 10, 500, []), 500)]
+
+
+class Batched(KeyedProcessFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.INT()))
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        self.seen.update((self.seen.value() or 0) + 1)
+        ctx.timer_service().register_event_time_timer(value[1] + 1)
+        yield ctx.get_current_key(), ctx.timestamp(), self.seen.value()
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+        yield ctx.get_current_key(), f"timer {timestamp}", self.seen.value()
+
+
+@pytest.mark.both_engines
+def test_batch_brings_a_keys_records_in_order_of_time_and_then_its_timers(run: Any, parallelism: int) -> None:
+    records = [("a", 300), ("b", 50), ("a", 100), ("a", 200), ("b", 40)]
+    log = run(log_of(records, Batched()), parallelism, mode=BATCH)
+    assert [entry for entry in log if entry[0] == "a"] == [
+        ("a", 100, 1),
+        ("a", 200, 2),
+        ("a", 300, 3),
+        ("a", "timer 101", 3),
+        ("a", "timer 201", 3),
+        ("a", "timer 301", 3),
+    ]
+    assert [entry[1:] for entry in log if entry[0] == "b"] == [(40, 1), (50, 2), ("timer 41", 2), ("timer 51", 2)]
+
+
+def test_batch_takes_records_with_and_without_timestamps(run: Any) -> None:
+    def build(env: StreamExecutionEnvironment) -> Any:
+        timed = env.from_collection([("a", 20), ("a", 10)]).assign_timestamps_and_watermarks(ascending())
+        plain = env.from_collection([("a", 15)])
+        return timed.union(plain).key_by(first).process(Batched())
+
+    log = run(build, mode=BATCH)
+    assert [entry[1] for entry in log[:3]] == [NO_TIME, 10, 20]
+    assert [entry[1] for entry in log[3:]] == ["timer 11", "timer 16", "timer 21"]
+
+
+def test_batch_ignores_timers_that_a_timer_sets(run: Any) -> None:
+    """As in Flink: an endless chain of timers would never let the job end."""
+
+    class Chain(KeyedProcessFunction):
+        def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
+            ctx.timer_service().register_event_time_timer(10)
+            ctx.timer_service().register_processing_time_timer(20)
+
+        def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+            ctx.timer_service().register_event_time_timer(timestamp + 1)
+            ctx.timer_service().register_processing_time_timer(timestamp + 1)
+            yield timestamp, ctx.time_domain()
+
+    log = run(log_of([("a", 1), ("b", 1)], Chain()), mode=BATCH)
+    assert log == [(10, TimeDomain.EVENT_TIME), (20, TimeDomain.PROCESSING_TIME)] * 2
+
+
+def test_a_timer_must_be_a_whole_number(run: Any) -> None:
+    class Half(KeyedProcessFunction):
+        def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
+            ctx.timer_service().register_event_time_timer(value[1] + 0.5)  # type: ignore[arg-type]
+
+    with pytest.raises(Exception, match=r"A timer takes an int \(milliseconds\), got float 1\.5") as caught:
+        run(log_of([("a", 1)], Half()))
+    assert "Keyed Process" in str(caught.value)
+
+
+def test_a_custom_generator_is_refused_until_it_works(make_env: Any) -> None:
+    env = make_env()
+    with pytest.raises(Exception, match="for_generator"):
+        env.from_collection([1]).assign_timestamps_and_watermarks(WatermarkStrategy.for_generator(object))  # type: ignore[arg-type]

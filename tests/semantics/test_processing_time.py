@@ -1,0 +1,172 @@
+"""Processing-time timers: they fire without data, are dropped at the end of a bounded stream, and fire in BATCH."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kit import BATCH, NO_TIME, LineServer, ascending, first, slow_numbers
+
+from firesteel.common import Duration, Types, WatermarkStrategy
+from firesteel.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment, TimeDomain
+from firesteel.datastream.state import ValueStateDescriptor
+
+NONE = WatermarkStrategy.no_watermarks()
+
+
+class After(KeyedProcessFunction):
+    """Fires so many milliseconds after a key's first record."""
+
+    def __init__(self, delay: int) -> None:
+        self.delay = delay
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.STRING()))
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
+        if self.seen.value() is None:
+            self.seen.update(str(value))
+            timers = ctx.timer_service()
+            timers.register_processing_time_timer(timers.current_processing_time() + self.delay)
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+        late = ctx.timer_service().current_processing_time() - timestamp
+        yield self.seen.value(), ctx.time_domain(), ctx.timestamp(), late >= 0
+
+
+@pytest.mark.both_engines
+def test_a_timer_fires_although_no_data_comes(make_env: Any, parallelism: int) -> None:
+    with LineServer(b"only line\n") as server:
+        env = make_env(parallelism)
+        lines = env.socket_text_stream("127.0.0.1", server.port)
+        fired = lines.key_by(lambda line: line).process(After(150))
+        began = time.monotonic()
+        with fired.execute_and_collect() as records:
+            assert next(records) == ("only line", TimeDomain.PROCESSING_TIME, NO_TIME, True)
+            assert time.monotonic() - began < 5
+
+
+def test_timers_of_an_endless_source_fire_while_it_runs(make_env: Any, parallelism: int) -> None:
+    env = make_env(parallelism)
+    numbers = env.from_source(slow_numbers(40), NONE, "numbers")
+    with numbers.key_by(lambda n: n % 3).process(After(50)).execute_and_collect() as records:
+        assert {next(records)[0] for _ in range(3)} == {"0", "1", "2"}
+
+
+def test_they_are_dropped_at_the_end_of_a_bounded_stream(run: Any, parallelism: int) -> None:
+    assert run(lambda env: env.from_collection(["a", "b"]).key_by(first).process(After(0)), parallelism) == []
+
+
+@pytest.mark.both_engines
+def test_they_fire_in_batch(run: Any, parallelism: int) -> None:
+    log = run(
+        lambda env: env.from_collection(["a", "b"]).key_by(first).process(After(3_600_000)), parallelism, mode=BATCH
+    )
+    assert sorted(entry[0] for entry in log) == ["a", "b"]
+    assert {entry[1] for entry in log} == {TimeDomain.PROCESSING_TIME}
+
+
+class Periodic(KeyedProcessFunction):
+    """A timer that sets the next one, as a heartbeat does."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.beats = runtime_context.get_state(ValueStateDescriptor("beats", Types.INT()))
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
+        if self.beats.value() is None:
+            self.beats.update(0)
+            timers = ctx.timer_service()
+            timers.register_processing_time_timer(timers.current_processing_time() + 10)
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[int]:
+        beat = self.beats.value() + 1
+        self.beats.update(beat)
+        timers = ctx.timer_service()
+        timers.register_processing_time_timer(timers.current_processing_time() + 10)
+        yield beat
+
+
+def test_a_heartbeat_goes_on(make_env: Any) -> None:
+    env = make_env()
+    beats = env.from_source(slow_numbers(5), NONE, "numbers").key_by(lambda n: 0).process(Periodic())
+    with beats.execute_and_collect() as records:
+        assert [next(records) for _ in range(4)] == [1, 2, 3, 4]
+
+
+class Cancelled(KeyedProcessFunction):
+    """Odd numbers take back the timer that the even one before them set."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.at = runtime_context.get_state(ValueStateDescriptor("at", Types.LONG()))
+
+    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        timers = ctx.timer_service()
+        if value == 0:
+            self.at.update(timers.current_processing_time() + 60)
+            timers.register_processing_time_timer(self.at.value())
+        elif value == 1:
+            timers.delete_processing_time_timer(self.at.value())
+        else:
+            yield value
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+        yield "must not fire"
+
+
+def test_a_deleted_timer_does_not_fire(make_env: Any) -> None:
+    env = make_env()
+    numbers = env.from_source(slow_numbers(50), NONE, "numbers")
+    with numbers.key_by(lambda n: 0).process(Cancelled()).execute_and_collect() as records:
+        assert [next(records) for _ in range(6)] == [2, 3, 4, 5, 6, 7]
+
+
+class Moments(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[int]:
+        yield ctx.timer_service().current_processing_time()
+
+
+def test_processing_time_is_the_wall_clock(run: Any) -> None:
+    before = int(time.time() * 1000)
+    (moment,) = run(lambda env: env.from_collection([1]).key_by(lambda n: 0).process(Moments()))
+    assert before <= moment <= time.time() * 1000
+
+
+class Watching(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
+        if value[0] == "a":
+            ctx.timer_service().register_event_time_timer(5)
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+        yield ctx.get_current_key(), timestamp
+
+
+def idle_and_busy(env: StreamExecutionEnvironment, strategy: WatermarkStrategy, port: int) -> Any:
+    """A busy source and one that says one line and falls silent."""
+    busy = env.from_source(slow_numbers(200), NONE, "numbers").map(lambda n: ("a", n * 10))
+    silent = env.socket_text_stream("127.0.0.1", port).map(lambda line: ("b", int(line)))
+    timed = [busy.assign_timestamps_and_watermarks(ascending()), silent.assign_timestamps_and_watermarks(strategy)]
+    return timed[0].union(timed[1]).key_by(first).process(Watching())
+
+
+def test_an_idle_source_does_not_hold_back_the_others(make_env: Any) -> None:
+    with LineServer(b"1\n") as server:
+        env = make_env()
+        strategy = ascending().with_idleness(Duration.of_millis(100))
+        with idle_and_busy(env, strategy, server.port).execute_and_collect() as records:
+            assert next(records) == ("a", 5)
+
+
+def test_without_idleness_a_silent_source_holds_back_the_others(make_env: Any) -> None:
+    with LineServer(b"1\n") as server:
+        env = make_env()
+        job = idle_and_busy(env, ascending(), server.port)
+        job.print()
+        client = env.execute_async()
+        time.sleep(0.6)
+        watermark = client.inbox.progress.watermark
+        assert client.inbox.progress.records > 10
+        client.cancel().result()
+        assert watermark is not None
+        assert watermark <= 0
