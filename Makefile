@@ -48,6 +48,6 @@ bench: $(STAMP) ## measure against PyFlink, Bytewax and plain Python (an hour or
 	$(BIN)/python -m benchmarks
 
 clean: ## remove .venv, caches and what builds and runs left behind (the peers' environments in .bench stay)
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache
 	rm -rf spark-warehouse metastore_db artifacts derby.log
 	find firesteel tests tools benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -13,6 +13,7 @@ import argparse
 import datetime
 import logging
 import sys
+import threading
 import time
 import zlib
 from collections.abc import Iterator
@@ -97,54 +98,64 @@ class Table:
     """The top users of the newest span: redrawn in place on a terminal, a line per span elsewhere."""
 
     def __init__(self, live: bool) -> None:
-        self.live = live
         self.results = 0
         self.clicks = 0
         self.watermark: int | None = None
+        self._live = live
         self._spans: dict[int, dict[str, int]] = {}
-        self._height = 0
-        self._drawn_at = 0.0
         self._told = 0
+        self._height = 0
+        # Results come in bursts, one per micro-batch. A thread draws shortly after each of them.
+        self._lock = threading.Lock()
+        self._changed = threading.Event()
+        self._finished = False
         self._seen: int | None = None
+        if live:
+            threading.Thread(target=self._draw_changes, daemon=True).start()
 
     def add(self, count: Count) -> None:
         # One watermark completes a span for all users, so the next watermark means that all were seen.
-        if not self.live and count.watermark != self._seen:
+        if not self._live and count.watermark != self._seen:
             self._tell()
         self._seen = count.watermark
-        self.results += 1
-        self.clicks += count.clicks
-        if count.watermark != END_OF_TIME:
-            self.watermark = max(count.watermark, self.watermark or count.watermark)
-        self._spans.setdefault(count.end, {})[count.user] = count.clicks
-        for old in sorted(self._spans)[:-3]:
-            del self._spans[old]
-        if self.live and time.monotonic() - self._drawn_at > 0.2:
-            self.draw()
+        with self._lock:
+            self.results += 1
+            self.clicks += count.clicks
+            if count.watermark != END_OF_TIME:
+                self.watermark = max(count.watermark, self.watermark or count.watermark)
+            self._spans.setdefault(count.end, {})[count.user] = count.clicks
+        self._changed.set()
 
     def finish(self) -> None:
-        if self.live:
-            self.draw()
-        else:
+        if not self._live:
             self._tell()
+            return
+        with self._lock:
+            self._draw()
+            self._finished = True
+
+    def _top(self, end: int) -> list[tuple[str, int]]:
+        return sorted(self._spans[end].items(), key=lambda item: (-item[1], item[0]))[:TOP]
 
     def _tell(self) -> None:
         for end in sorted(span for span in self._spans if span > self._told):
             top = ", ".join(f"{user} {clicks}" for user, clicks in self._top(end)[:3])
             every = self._spans[end]
-            print(
-                f"{span_text(end)}  {sum(every.values()):>8,} clicks of {len(every):>5,} users, most: {top}"
-            )
+            total = sum(every.values())
+            print(f"{span_text(end)}  {total:>8,} clicks of {len(every):>5,} users, most: {top}", flush=True)
             self._told = end
-        sys.stdout.flush()
 
-    def _top(self, end: int) -> list[tuple[str, int]]:
-        return sorted(self._spans[end].items(), key=lambda item: (-item[1], item[0]))[:TOP]
+    def _draw_changes(self) -> None:
+        while self._changed.wait():
+            self._changed.clear()
+            time.sleep(0.2)
+            with self._lock:
+                if not self._finished:
+                    self._draw()
 
-    def draw(self) -> None:
+    def _draw(self) -> None:
         if not self._spans:
             return
-        self._drawn_at = time.monotonic()
         end = max(self._spans)
         top = self._top(end)
         most = top[0][1]
@@ -154,7 +165,7 @@ class Table:
             *(f"  {user:<10} {clicks:>7,}  {'█' * max(1, clicks * 30 // most)}" for user, clicks in top),
             *[""] * (TOP - len(top)),
             "",
-            f"{self.clicks:,} clicks of complete spans in {self.results:,} results",
+            f"{self.clicks:,} clicks in {self.results:,} results so far",
         ]
         up = f"\r\x1b[{self._height}A" if self._height else ""
         sys.stdout.write(up + "".join(f"\x1b[2K{line}\n" for line in lines))

@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from firesteel import engine
 from firesteel.cli.program import add_program, run_program
+from firesteel.engine.submission import Submission
 from firesteel.errors import ProgramError
 from firesteel.graph.plan import plan_json
 
@@ -33,6 +34,6 @@ def run(options: argparse.Namespace) -> int:
     raise ProgramError(f"{options.program!r} ended without executing anything.")
 
 
-def _print_plan(submission: engine.Submission) -> NoReturn:
+def _print_plan(submission: Submission) -> NoReturn:
     print(plan_json(submission.graph))
     raise _Planned

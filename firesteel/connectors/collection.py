@@ -7,6 +7,8 @@ from typing import Any
 
 from firesteel.connectors.blocks import blocks
 from firesteel.connectors.source import CHUNK_RECORDS, Chunks, SplitSource
+from firesteel.errors import SerializationError, short_repr
+from firesteel.runtime.frames import encode, first_unpicklable
 
 __all__ = ["CollectionSource"]
 
@@ -26,10 +28,15 @@ class CollectionSource(SplitSource):
 
     @classmethod
     def of(cls, values: list[Any]) -> CollectionSource:
-        step = CHUNK_RECORDS
-        pieces = [
-            pickle.dumps(values[i : i + step], pickle.HIGHEST_PROTOCOL) for i in range(0, len(values), step)
-        ]
+        chunks = [values[i : i + CHUNK_RECORDS] for i in range(0, len(values), CHUNK_RECORDS)]
+        try:
+            pieces = [encode(chunk) for chunk in chunks]
+        except Exception as error:
+            culprit = short_repr(first_unpicklable(values), 80)
+            raise SerializationError(
+                f"from_collection(): element {culprit} cannot be pickled, so it cannot reach the workers: {error}. "
+                "Records must be plain data or instances of classes at the top level of a module."
+            ) from error
         return cls(tuple(pieces), len(values))
 
     def for_tasks(self) -> CollectionSource:

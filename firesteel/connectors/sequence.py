@@ -74,4 +74,5 @@ class GeneratedSource(SequenceSource):
     def read(self, share: Any) -> Chunks:
         function = self._function
         for indexes, _ in super().read(share):
-            yield list(map(function, indexes)), None
+            # No map(): it would take a StopIteration of the function for the end.
+            yield [function(index) for index in indexes], None

@@ -9,6 +9,7 @@ import socket
 import threading
 from typing import IO, Any
 
+from firesteel.connectors.blocks import blocks, scattered, spread
 from firesteel.connectors.source import CHUNK_RECORDS, Chunks, SplitSource
 from firesteel.errors import ProgramError
 
@@ -49,6 +50,8 @@ class SocketSource(SplitSource):
         self._durable = os.path.getsize(self._path)
         """Bytes that a restart would find."""
         self._complete = self._end_of_records()
+        # What an earlier run left half received is a record of its own: a new connection begins a new one.
+        self._end_record()
         self._counts: dict[tuple[int, int], int] = {}
         self._gone = False
         self._stopping = threading.Event()
@@ -146,10 +149,13 @@ class SocketSource(SplitSource):
 
     def plan(self, start: int, end: int, parallelism: int) -> list[Any]:
         records = self._slice(start, end).split(self._delimiter)[:-1]
-        size = -(-len(records) // parallelism)
-        return [records[part * size : (part + 1) * size] or None for part in range(parallelism)]
+        if len(records) < parallelism:
+            return spread([[record] for record in records], scattered(start), parallelism)
+        return [records[low:high] for low, high in filter(None, blocks(0, len(records), parallelism))]
 
     def read(self, share: Any) -> Chunks:
         for start in range(0, len(share), CHUNK_RECORDS):
             part = share[start : start + CHUNK_RECORDS]
-            yield [record.decode("utf-8", "replace").rstrip("\r") for record in part], None
+            texts = [record.decode("utf-8", "replace") for record in part]
+            # As in Flink, lines may end in \r\n.
+            yield [text.removesuffix("\r") for text in texts] if self._delimiter == b"\n" else texts, None

@@ -30,9 +30,14 @@ class TextFileSource(SplitSource):
         if not os.path.exists(path):
             raise ProgramError(f"read_text_file(): there is no file or folder {path!r}.")
         try:
-            "".encode(charset)
+            one, two = "\n".encode(charset), "\n\n".encode(charset)
         except LookupError:
             raise ProgramError(f"read_text_file(): Python knows no character set {charset!r}.") from None
+        if two.removeprefix(one) != b"\n":
+            raise ProgramError(
+                f"read_text_file(): lines of {charset} text cannot be told apart by their bytes. Convert the file "
+                "to UTF-8."
+            )
         names = [path]
         if os.path.isdir(path):
             # As Hadoop and Flink do, leave out hidden files and folders.
@@ -80,7 +85,7 @@ class TextFileSource(SplitSource):
                 line = file.readline()
                 if not line:
                     break
-                lines.append(line.rstrip(b"\n").rstrip(b"\r").decode(self._charset))
+                lines.append(line.removesuffix(b"\n").removesuffix(b"\r").decode(self._charset))
                 if len(lines) >= CHUNK_RECORDS:
                     yield lines, None
                     lines = []

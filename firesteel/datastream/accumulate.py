@@ -10,7 +10,7 @@ from firesteel.common.types import Row
 from firesteel.datastream.functions import ReduceFunction
 from firesteel.errors import ProgramError
 
-__all__ = ["accumulate"]
+__all__ = ["Accumulate", "accumulate"]
 
 _FOLDS: dict[str, Callable[[Any, Any], Any]] = {
     "sum": operator.add,
@@ -20,7 +20,7 @@ _FOLDS: dict[str, Callable[[Any, Any], Any]] = {
 _BETTER: dict[str, Callable[[Any, Any], bool]] = {"min_by": operator.lt, "max_by": operator.gt}
 
 
-class _Accumulate(ReduceFunction):
+class Accumulate(ReduceFunction):
     """Folds one field; the other fields stay those of the first record (``min_by``: the whole record moves)."""
 
     def __init__(self, kind: str, position: int | str) -> None:
@@ -72,4 +72,4 @@ def accumulate(kind: str, position: int | str) -> ReduceFunction:
         raise ProgramError(
             f"{kind}() takes the position or name of a field, got {type(position).__name__} {position!r}."
         )
-    return _Accumulate(kind, position)
+    return Accumulate(kind, position)

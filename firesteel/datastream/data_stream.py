@@ -292,6 +292,11 @@ class DataStream(_Node):
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
         """Gives records their event time, and the stream its watermarks."""
+        if watermark_strategy.kind == "generator":
+            raise ProgramError(
+                "WatermarkStrategy.for_generator() is not part of this version. Use for_monotonous_timestamps() or "
+                "for_bounded_out_of_orderness()."
+            )
         interval = self._env.get_config().get_auto_watermark_interval()
         spec = TimestampsSpec(watermark_strategy, interval)
         return self._add("Timestamps/Watermarks", spec, self._type)

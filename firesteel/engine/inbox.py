@@ -7,6 +7,7 @@ already collected or printed of a batch in this run is not taken twice.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import sys
 import threading
@@ -17,6 +18,7 @@ from typing import Any
 
 from firesteel.datastream.connectors.base import Committer
 from firesteel.graph.specs import CollectSpec, SinkSpec
+from firesteel.runtime.failures import describe
 from firesteel.runtime.frames import decode, header_of
 from firesteel.runtime.task import JobSpec, TaskReport
 
@@ -64,6 +66,8 @@ class Inbox:
             elif isinstance(node.spec, SinkSpec):
                 self._committers[node.id] = node.spec.sink.create_committer()
         self.cancelled = threading.Event()
+        self._over = threading.Event()
+        self._error: BaseException | None = None
 
     def take(self, batch: int, cells: Iterable[bytes]) -> None:
         """All cells that a batch sent to the driver."""
@@ -88,7 +92,11 @@ class Inbox:
         for node_id, committables in by_sink.items():
             committer = self._committers[node_id]
             if committer is not None:
-                committer.commit(committables)
+                try:
+                    committer.commit(committables)
+                except Exception as error:
+                    node = self._job.graph.graph.nodes[node_id]
+                    raise describe(error, node.name, node.built_at, 0, committables) from error
 
     def _show(self, messages: list[tuple[Any, list[Any]]]) -> None:
         out: list[str] = []
@@ -136,18 +144,25 @@ class Inbox:
         """The records of an ``execute_and_collect``, as batches bring them."""
         source = self._channels[channel]
         while True:
-            item = source.get()
+            try:
+                item = source.get(timeout=0.1)
+            except queue.Empty:
+                # Looked at once nothing is left, so that all records come before the end.
+                if self._over.is_set() and source.empty():
+                    item = _END
+                else:
+                    continue
             if item is _END:
+                if self._error is not None:
+                    raise self._error
                 return
-            if isinstance(item, BaseException):
-                raise item
             yield from item
 
     def end(self, error: BaseException | None) -> None:
         """The job is over: whoever iterates learns it."""
+        self._error = error
+        self._over.set()
         for channel in self._channels.values():
-            item = _END if error is None else error
-            try:
-                channel.put(item, timeout=0.1 if self.cancelled.is_set() else None)
-            except queue.Full:
-                continue
+            # Spares a reader that waits the time until it looks; a full queue has none that waits.
+            with contextlib.suppress(queue.Full):
+                channel.put_nowait(_END)

@@ -46,6 +46,7 @@ class EngineJob(JobClient):
         self._status = JobStatus.CREATED
         self._result: Future[JobExecutionResult] = Future()
         self._cancel = self.inbox.cancelled
+        self._deciding = threading.Lock()
         self._began = time.monotonic()
         self._thread = threading.Thread(target=self._main, name=f"firesteel-{submission.name}", daemon=True)
 
@@ -99,21 +100,26 @@ class EngineJob(JobClient):
             line.stop()
         self._guarded(self.clean_up)
         runtime = int((time.monotonic() - self._began) * 1000)
-        if self.cancelled:
-            self._status = JobStatus.CANCELED
-            error = JobCancelledError(f"Job {self.spec.name!r} was cancelled.")
-        elif error is not None:
-            self._status = JobStatus.FAILED
-        else:
-            self._status = JobStatus.FINISHED
+        cancelled = self._settle(error)
         self._say_goodbye(runtime)
-        self.inbox.end(None if self.cancelled else error)
+        self.inbox.end(None if cancelled else error)
+        if cancelled:
+            error = JobCancelledError(f"Job {self.spec.name!r} was cancelled.")
         if error is not None:
             self._result.set_exception(error)
         else:
             self._result.set_result(
                 JobExecutionResult(JobID(self.job_id), runtime, dict(self.inbox.progress.metrics))
             )
+
+    def _settle(self, error: BaseException | None) -> bool:
+        """Decides once how the job ended. Returns whether it was cancelled."""
+        with self._deciding:
+            if self.cancelled:
+                self._status = JobStatus.CANCELED
+            else:
+                self._status = JobStatus.FINISHED if error is None else JobStatus.FAILED
+        return self._status is JobStatus.CANCELED
 
     def _say_goodbye(self, runtime: int) -> None:
         records = self.inbox.progress.records
@@ -143,10 +149,14 @@ class EngineJob(JobClient):
 
     def cancel(self) -> CompletableFuture[None]:
         done: Future[None] = Future()
-        if self._thread.is_alive():
-            self._status = JobStatus.CANCELLING
-            self._cancel.set()
+        with self._deciding:
+            running = self._status is JobStatus.RUNNING
+            if running:
+                self._status = JobStatus.CANCELLING
+                self._cancel.set()
+        if running:
             self.interrupt()
+        if self._thread.is_alive():
             self._thread.join()
         done.set_result(None)
         return CompletableFuture(done)

@@ -84,6 +84,9 @@ class MemoryJob(EngineJob):
         """The loop looks at ``cancelled`` after every batch."""
 
     def clean_up(self) -> None:
+        for task in self._tasks.values():
+            # After the last batch there is nothing left to close; after a failure or a cancellation there is.
+            self._guarded(task.close)
         if self._coordinator is not None:
             self._coordinator.stop()
             self._directory.cleanup()

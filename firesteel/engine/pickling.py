@@ -15,6 +15,7 @@ import cloudpickle
 from firesteel.engine.payload import JobPayload
 from firesteel.errors import SerializationError, short_repr
 from firesteel.graph.stream_graph import StreamNode
+from firesteel.graph.transformations import Ship
 from firesteel.runtime.task import JobSpec
 
 __all__ = ["pickle_job"]
@@ -49,27 +50,38 @@ def _explain(job: JobSpec, error: Exception) -> SerializationError:
         try:
             cloudpickle.dumps(node.spec)
         except Exception as own:
-            return SerializationError(_sentence(node, own))
+            return SerializationError(_sentence(f"The function of operator {node.name!r}", node, node.spec, own))
+    for edge in job.graph.graph.edges:
+        try:
+            cloudpickle.dumps(edge.partitioning)
+        except Exception as own:
+            what = f"The {_SHIPPED[edge.partitioning.ship]} in front of operator"
+            node = job.graph.graph.nodes[edge.target]
+            return SerializationError(_sentence(f"{what} {node.name!r}", node, edge.partitioning, own))
     return SerializationError(f"The job cannot be pickled: {error}")
 
 
-def _sentence(node: StreamNode, error: Exception) -> str:
+_SHIPPED = {Ship.HASH: "key selector", Ship.CUSTOM: "partitioner or key selector"}
+
+
+def _sentence(what: str, node: StreamNode, holder: Any, error: Exception) -> str:
     culprit = ""
-    for function in _user_callables(node.spec):
+    for function in _user_callables(holder):
         found = _culprit(function)
         if found:
             culprit = f" The culprit is {found}."
             break
     return (
-        f"The function of operator {node.name!r}, built at {node.built_at}, cannot be pickled, so it cannot "
-        f"reach the workers: {error}.{culprit} Create such objects in open() instead of holding them in the function."
+        f"{what}, built at {node.built_at}, cannot be pickled, so it cannot reach the workers: {error}.{culprit} "
+        "Create such objects in open() instead of holding them in the function."
     )
 
 
+_HOLDING = ("function", "source", "sink", "strategy", "selector", "partitioner")
 
 
-def _user_callables(spec: Any) -> list[Any]:
-    held = [value for name, value in vars(spec).items() if name in ("function", "source", "sink", "strategy")]
+def _user_callables(holder: Any) -> list[Any]:
+    held = [value for name, value in vars(holder).items() if name in _HOLDING]
     inner = [getattr(value, "func", None) or getattr(value, "_function", None) for value in held]
     return [value for value in (*inner, *held) if value is not None]
 

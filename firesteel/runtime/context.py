@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,7 @@ from firesteel.datastream.state import (
 )
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.timerservice import TimerService
-from firesteel.errors import ProgramError
+from firesteel.errors import ProgramError, short_repr
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricGroup
 from firesteel.runtime.state.backend import KeyedStateBackend
@@ -143,6 +144,8 @@ class KeyedTimerService(TimerService):
         self._backend = backend
         self.event: TimerQueue
         self.processing: TimerQueue
+        self.quiet = False
+        """Whether new timers are ignored: at the end of a key in BATCH mode, or timers could go on for ever."""
 
     def current_processing_time(self) -> int:
         return self._clock.processing_time
@@ -151,16 +154,29 @@ class KeyedTimerService(TimerService):
         return self._clock.watermark
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        self.processing.register(timestamp, self._backend.key)
+        if not self.quiet:
+            self.processing.register(_whole(timestamp), self._backend.key)
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        self.event.register(timestamp, self._backend.key)
+        if not self.quiet:
+            self.event.register(_whole(timestamp), self._backend.key)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        self.processing.delete(timestamp, self._backend.key)
+        self.processing.delete(_whole(timestamp), self._backend.key)
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        self.event.delete(timestamp, self._backend.key)
+        self.event.delete(_whole(timestamp), self._backend.key)
+
+
+def _whole(timestamp: Any) -> int:
+    if timestamp.__class__ is int:
+        whole: int = timestamp
+        return whole
+    try:
+        return operator.index(timestamp)
+    except TypeError:
+        kind = type(timestamp).__name__
+        raise ProgramError(f"A timer takes an int (milliseconds), got {kind} {short_repr(timestamp, 40)}.") from None
 
 
 class ElementContext(ProcessFunction.Context, KeyedProcessFunction.OnTimerContext):

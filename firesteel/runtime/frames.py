@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any, NamedTuple
 
-__all__ = ["DRIVER", "Chunk", "Element", "Frame", "FrameSpool", "Mark", "Watermark", "decode", "encode", "header_of"]
+__all__ = ["DRIVER", "Chunk", "Element", "Frame", "FrameSpool", "Mark", "Watermark", "decode", "encode", "first_unpicklable", "header_of"]
 
 DRIVER = 0xFF
 """The target stage of what goes to the driver: committables, printed lines, statistics."""
@@ -76,6 +76,20 @@ def header_of(cell: bytes) -> tuple[int, int, int, int, int, int]:
 
 def encode(elements: list[Any]) -> bytes:
     return pickle.dumps(elements, pickle.HIGHEST_PROTOCOL)
+
+
+def first_unpicklable(values: list[Any]) -> Any:
+    """The value that keeps a list of them from being pickled; the list itself if only all together do.
+
+    >>> first_unpicklable([1, "a", None])
+    [1, 'a', None]
+    """
+    for value in values:
+        try:
+            encode([value])
+        except Exception:
+            return value
+    return values
 
 
 def decode(cell: bytes | memoryview) -> list[Any]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from firesteel.runtime.keys import stable_hash
+from firesteel.runtime.watermarks import MIN_TIMESTAMP
 
 __all__ = ["KeyGroups"]
 
@@ -87,8 +88,8 @@ class KeyGroups:
                 if group is None:
                     group = found[key] = ([], [])
                 group[0].append(values[index])
-                if times is not None:
-                    group[1].append(times[index])
+                # A union may bring records with and without timestamps.
+                group[1].append(MIN_TIMESTAMP if times is None else times[index])
         for key, (values, stamps) in found.items():
             if not timed:
                 yield key, values, None

@@ -62,6 +62,29 @@ def _hash_temporal(key: Any) -> int:
     return _mix(zlib.crc32(key.isoformat().encode()) + 5)
 
 
+def _hash_time(key: datetime.time) -> int:
+    offset = key.utcoffset()
+    if offset is None:
+        return _hash_temporal(key)
+    # Times with an offset are equal if they are the same moment of a day in UTC.
+    moment = datetime.timedelta(
+        hours=key.hour, minutes=key.minute, seconds=key.second, microseconds=key.microsecond
+    )
+    return _hash_delta(moment - offset)
+
+
+def _hash_delta(key: datetime.timedelta) -> int:
+    return _hash_parts(23, (key.days, key.seconds, key.microseconds))
+
+
+def _hash_row(key: Row) -> int:
+    if key._fields is None:
+        return _hash_parts(19, key)
+    # By name, because rows with names are equal whatever the order of their fields.
+    named = zip(key._fields, key, strict=False)
+    return _mix(sum(_hash_parts(29, field) for field in named) + 7)
+
+
 def _hash_dataclass(key: Any) -> int:
     fields = [getattr(key, f.name) for f in dataclasses.fields(key) if f.compare]
     return _hash_parts(zlib.crc32(type(key).__qualname__.encode()), fields)
@@ -77,11 +100,11 @@ _BY_TYPE: dict[type, Callable[[Any], int]] = {
     type(None): lambda key: 0x9E3779B9,
     tuple: lambda key: _hash_parts(17, key),
     frozenset: lambda key: _mix(sum(map(_hash_any, key)) + 3),
-    Row: lambda key: _hash_parts(19, key),
+    Row: _hash_row,
     datetime.date: _hash_temporal,
     datetime.datetime: _hash_temporal,
-    datetime.time: _hash_temporal,
-    datetime.timedelta: lambda key: _hash_parts(23, (key.days, key.seconds, key.microseconds)),
+    datetime.time: _hash_time,
+    datetime.timedelta: _hash_delta,
     uuid.UUID: lambda key: _mix(zlib.crc32(key.bytes)),
 }
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from firesteel.common.typeinfo import TypeInformation
+from firesteel.datastream.functions import RuntimeContext
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.errors import ProgramError, TypeMismatchError, UnstableKeyError
 from firesteel.graph.job_graph import Exchange
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.graph.transformations import Partitioning, Ship
+from firesteel.runtime.calls import call_for_each
 from firesteel.runtime.failures import describe
-from firesteel.runtime.frames import Frame, Mark, Watermark, encode
+from firesteel.runtime.frames import Frame, Mark, Watermark, encode, first_unpicklable
 from firesteel.runtime.keys import KeyRoutes
 
 if TYPE_CHECKING:
@@ -59,6 +63,7 @@ class Output:
         self._subtask = subtask
         self.main: list[Receiver] = []
         self.side: dict[str, list[Receiver]] = {}
+        self._fits: dict[TypeInformation, tuple[Any, Any]] = {}
         declared = node.output_type
         self._check = declared.checker() if declared is not None else None
         self._convert = declared.converter() if declared is not None else None
@@ -101,11 +106,14 @@ class Output:
     def _fit_side(self, tag: OutputTag, value: Any) -> Any:
         if tag.type_info is None:
             return value
-        wrong = tag.type_info.explain(value)
-        if wrong is not None:
-            error = TypeMismatchError(f"Side output {tag.tag_id!r}: {wrong}")
+        fit = self._fits.get(tag.type_info)
+        if fit is None:
+            # Made once: checkers and converters are compiled.
+            fit = self._fits[tag.type_info] = (tag.type_info.checker(), tag.type_info.converter())
+        check, convert = fit
+        if check is not None and not check(value):
+            error = TypeMismatchError(f"Side output {tag.tag_id!r}: {tag.type_info.explain(value)}")
             raise describe(error, self._node.name, self._node.built_at, self._subtask, value)
-        convert = tag.type_info.converter()
         return value if convert is None else convert(value)
 
     def watermark(self, origin: int, value: int) -> None:
@@ -153,12 +161,34 @@ class Sender:
         self._width = exchange.receivers
         self._limit = 4096
         self._time = 0
-        self._turn = 0
         self._targets = self._strategy(exchange.edge.partitioning)
         self.begin(0)
 
+    def open(self, context: RuntimeContext) -> None:
+        """Opens a key selector or partitioner that is a function object, once per subtask."""
+        for function in self._functions():
+            try:
+                function.open(context)
+            except Exception as error:
+                raise self._failed(type(function).__name__, error) from error
+
+    def close(self) -> None:
+        for function in self._functions():
+            try:
+                function.close()
+            except Exception as error:
+                raise self._failed(type(function).__name__, error) from error
+
+    def _functions(self) -> list[Any]:
+        partitioning = self._exchange.edge.partitioning
+        return [f for f in (partitioning.selector, partitioning.partitioner) if f is not None]
+
     def begin(self, time: int) -> None:
         self._time = time
+        # Chosen by what a replay repeats, so that a replayed batch goes the same ways.
+        self._random = random.Random(f"{time}|{self._subtask}|{self._exchange.id}")
+        self._turn = self._random.randrange(self._width)
+        self._unsent = 0
         self._sequence = [0] * self._width
         self._elements: list[list[Any]] = [[] for _ in range(self._width)]
         self._fresh_buffers()
@@ -182,8 +212,7 @@ class Sender:
         else:
             self._scatter(targets, keys, values, timestamps)
         self._held += len(values)
-        if self._held >= self._limit:
-            self._flush()
+        self._sent_later(len(values))
 
     def _everywhere(self) -> range:
         """The targets of records that all go the same way: every subtask (broadcast) or a single one."""
@@ -226,13 +255,7 @@ class Sender:
             case Ship.REBALANCE | Ship.RESCALE:
                 return self._in_turn
             case Ship.SHUFFLE:
-                # Seeded by what a replay repeats, so that a replayed batch goes the same ways.
-                def shuffled(values: list[Any]) -> tuple[None, list[int]]:
-                    draw = random.Random(f"{self._time}|{self._subtask}|{self._turn}")
-                    self._turn += 1
-                    return None, draw.choices(range(width), k=len(values))
-
-                return shuffled
+                return lambda values: (None, self._random.choices(range(width), k=len(values)))
             case _:
                 return lambda values: (None, None)
 
@@ -255,12 +278,7 @@ class Sender:
         routes = KeyRoutes(width, self._target.max_parallelism)
 
         def by_key(values: list[Any]) -> tuple[list[Any], list[int] | None]:
-            source = iter(values)
-            try:
-                keys = list(map(selector, source))
-            except Exception as error:
-                element = values[len(values) - source.__length_hint__() - 1]
-                raise self._failed(error, "key selector", element) from error
+            keys = call_for_each(selector, values, failed=partial(self._failed, "key selector"))
             try:
                 # A dict look-up per record; a key is hashed by us when it is first seen.
                 return keys, list(map(routes.__getitem__, keys))
@@ -274,7 +292,7 @@ class Sender:
             try:
                 routes.__missing__(key)
             except (TypeError, UnstableKeyError) as error:
-                return self._failed(error, "key_by", value)
+                return self._failed("key_by", error, value)
         raise AssertionError("no key of this chunk was refused a second time")
 
     def _by_partitioner(self, partitioning: Partitioning) -> Targets:
@@ -291,15 +309,15 @@ class Sender:
                             f"A partitioner must return an int from 0 to {self._width - 1}, it returned {target!r}."
                         )
                 except Exception as error:
-                    raise self._failed(error, "partition_custom", value) from error
+                    raise self._failed("partition_custom", error, value) from error
                 targets.append(target)
             return None, targets
 
         return by_partitioner
 
-    def _failed(self, error: BaseException, what: str, element: Any) -> Exception:
+    def _failed(self, what: str, error: BaseException, *element: Any) -> Exception:
         name = f"{what} between {self._source.name!r} and {self._target.name!r}"
-        return describe(error, name, self._target.built_at, self._subtask, element)
+        return describe(error, name, self._target.built_at, self._subtask, *element)
 
     def watermark(self, origin: int, value: int) -> None:
         known = self._watermarks[origin][0]
@@ -308,6 +326,7 @@ class Sender:
             self._seal()
             for elements in self._elements:
                 elements.append(Watermark(origin, value))
+            self._sent_later(1)
 
     def idle(self, origin: int, timeout: int) -> None:
         self._watermarks[origin] = (self._watermarks[origin][0], timeout)
@@ -320,8 +339,14 @@ class Sender:
                 self._elements[target].append((keys or None, values, times if self._timed else None))
         self._fresh_buffers()
 
+    def _sent_later(self, count: int) -> None:
+        """Counts what waits for its frame, watermarks too: memory must not grow with the batch."""
+        self._unsent += count
+        if self._unsent >= self._limit:
+            self._flush()
+
     def _flush(self) -> None:
-        held = self._held
+        held, self._unsent = self._unsent, 0
         self._seal()
         largest = 0
         for target in range(self._width):
@@ -353,14 +378,10 @@ class Sender:
         return len(payload)
 
     def _unpicklable(self, target: int, error: Exception) -> Exception:
-        for element in self._elements[target]:
-            if isinstance(element, tuple) and not isinstance(element, Watermark | Mark):
-                for value in element[1]:
-                    try:
-                        encode([value])
-                    except Exception as own:
-                        return describe(own, self._source.name, self._source.built_at, self._subtask, value)
-        return describe(error, self._source.name, self._source.built_at, self._subtask)
+        chunks = [e for e in self._elements[target] if not isinstance(e, Watermark | Mark)]
+        values = [value for chunk in chunks for value in chunk[1]]
+        culprit = first_unpicklable(values)
+        return describe(error, self._source.name, self._source.built_at, self._subtask, culprit)
 
     def finish(self, last: bool) -> None:
         """Ends the batch: every target subtask gets the mark, whether it got records or not."""

@@ -5,6 +5,7 @@ This is what runs inside a Spark Python worker, and (with a store in memory) ins
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import pickle
 from collections.abc import Iterable, Iterator
@@ -78,11 +79,12 @@ class StageTask:
         self._driver_sequence = 0
         self._time = 0
         self._operators: dict[int, Operator] = {}
-        self._senders: list[Sender] = []
+        self._senders: dict[Sender, Operator] = {}
         self._inputs = {exchange.id: exchange for exchange in job.graph.exchanges if exchange.to_stage == stage}
         self._origins = _origins(job.graph)
+        self._open: list[Operator | Sender] = []
+        """Whose functions were opened and are to be closed."""
         self._build()
-        self._opened = False
 
     # Construction
 
@@ -118,7 +120,7 @@ class StageTask:
                     graph.nodes[node_id],
                     graph.nodes[edge.target],
                 )
-                self._senders.append(sender)
+                self._senders[sender] = operator
                 receivers.append(sender)
 
     def _width(self, node_id: int) -> int:
@@ -157,14 +159,15 @@ class StageTask:
 
     def run_source(self, share: SourceShare) -> Iterator[Frame]:
         """Stage 0: reads this subtask's share of every source."""
-        self._begin(None, {}, share.time)
-        records = 0
-        for node_id, operator in self._operators.items():
-            if isinstance(operator, SourceOperator):
-                for count in operator.read(share.shares.get(node_id), node_id in share.ended):
-                    records += count
-                    yield from self._drain()
-        yield from self._finish(records, share.last)
+        with _without_gc():
+            self._begin(None, {}, share.time)
+            records = 0
+            for node_id, operator in self._operators.items():
+                if isinstance(operator, SourceOperator):
+                    for count in operator.read(share.shares.get(node_id), node_id in share.ended):
+                        records += count
+                        yield from self._drain()
+            yield from self._finish(records, share.last)
 
     def run(self, cells: Iterable[bytes], store: StateStore) -> Iterator[Frame]:
         """A later stage: processes the frames meant for it and passes on the others."""
@@ -183,6 +186,10 @@ class StageTask:
         yield from self._relay(foreign)
         if time is None:
             return
+        with _without_gc():
+            yield from self._process(spool, store, time)
+
+    def _process(self, spool: FrameSpool, store: StateStore, time: int) -> Iterator[Frame]:
         (kept,) = store.get_many([HEADER])
         headers: dict[str, dict[str, Any]] = pickle.loads(kept) if kept else {}
         self._begin(store, headers, time)
@@ -223,16 +230,25 @@ class StageTask:
         self._time = time
         self._driver_sequence = 0
         self._outbox.clear()
-        # Reference counting frees what a batch makes; looking for cycles again and again only costs.
-        gc.disable()
-        if not self._opened:
-            for operator in self._operators.values():
-                operator.open()
-            self._opened = True
+        if not self._open:
+            self._open_functions()
         for sender in self._senders:
             sender.begin(time)
         for operator in self._operators.values():
             operator.begin(store, headers.setdefault(operator.node.uid, {}), time)  # type: ignore[arg-type]
+
+    def _open_functions(self) -> None:
+        try:
+            for operator in self._operators.values():
+                operator.open()
+                self._open.append(operator)
+            for sender, operator in self._senders.items():
+                sender.open(operator.context)
+                self._open.append(sender)
+        except Exception:
+            with contextlib.suppress(Exception):
+                self.close()
+            raise
 
     def _finish(self, records: int, last: bool) -> Iterator[Frame]:
         for operator in self._operators.values():
@@ -255,7 +271,6 @@ class StageTask:
         if last:
             self.close()
         yield from self._drain()
-        gc.enable()
 
     def _drain(self) -> Iterator[Frame]:
         if self._outbox:
@@ -263,11 +278,22 @@ class StageTask:
             yield from frames
 
     def close(self) -> None:
-        """Closes the user's functions, once."""
-        if self._opened:
-            self._opened = False
-            for operator in self._operators.values():
-                operator.close()
+        """Closes the user's functions, once: after the last record, or when the job ends otherwise."""
+        opened, self._open = self._open, []
+        for one in opened:
+            one.close()
+
+
+@contextlib.contextmanager
+def _without_gc() -> Iterator[None]:
+    """Reference counting frees what a batch makes; looking for cycles again and again only costs."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 _HEADER_SIZE = len(Frame(0, 0, 0, 0, 0, 0, b"").to_bytes())

@@ -91,6 +91,8 @@ class TimerQueue:
         """Cuts what is due up to ``limit`` into (time, keys of the timers up to it), so that the state of many keys
         can be read in one go before their timers fire."""
         self._load_due(limit)
+        if not self._heap or self._heap[0] > limit:
+            return
         keys: dict[Any, None] = {}
         for time in sorted(time for time in self._heap if time <= limit):
             keys.update(self._added.get(time, {}))
@@ -101,20 +103,19 @@ class TimerQueue:
 
     def next_due(self) -> int | None:
         """The earliest timer there is, or None."""
+        for coarse in sorted(self._coarse):
+            for fine in sorted(self._coarse_page(coarse)):
+                best = self._earliest_in_memory()
+                if best is not None and fine << _FINE > best:
+                    return best
+                if fine not in self._loaded:
+                    self._load([fine])
+        return self._earliest_in_memory()
+
+    def _earliest_in_memory(self) -> int | None:
         while self._heap and not self._added.get(self._heap[0]):
             self._added.pop(heapq.heappop(self._heap), None)
-        best = self._heap[0] if self._heap else None
-        for coarse in sorted(self._coarse):
-            if best is not None and coarse << _COARSE > best:
-                break
-            for fine in sorted(self._coarse_page(coarse)):
-                if fine not in self._loaded:
-                    start = fine << _FINE
-                    if best is None or start <= best:
-                        self._load([fine])
-                        return self.next_due()
-                    break
-        return best
+        return self._heap[0] if self._heap else None
 
     def _load_due(self, limit: int) -> None:
         for coarse in sorted(c for c in self._coarse if c << _COARSE <= limit):

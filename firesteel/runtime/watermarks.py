@@ -37,6 +37,9 @@ class WatermarkValve:
         """Channels without records lately: since when, and after how long they count as idle."""
         for channel in channels:
             self._levels.setdefault(channel, MIN_TIMESTAMP)
+        # An operator of the same task says in every batch that it is idle; others tell by their marks.
+        for channel in [channel for channel in self._idle if channel[0] < 0]:
+            del self._idle[channel]
 
     def advance(self, channel: Channel, watermark: int | None) -> int | None:
         """A channel's new watermark. Returns the operator's, if it moved."""
@@ -66,7 +69,8 @@ class WatermarkValve:
             active = [level for channel, level in levels.items() if not self._is_idle(channel, now)]
         else:
             active = list(levels.values())
-        lowest = min(active, default=MIN_TIMESTAMP)
+        # As in Flink: once all are idle nothing can be late, so the furthest decides.
+        lowest = min(active) if active else max(levels.values(), default=MIN_TIMESTAMP)
         if lowest <= self.watermark:
             return None
         self.watermark = self._kept["watermark"] = lowest

@@ -32,6 +32,8 @@ DEFAULTS = {
     # The state store: RocksDB, and per batch only what changed is uploaded.
     f"{_STATE_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
+    # Counting rows would cost every write a read.
+    f"{_STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
     # A subtask is a partition: nothing may merge or split partitions behind our back.
     "spark.sql.adaptive.enabled": "false",
     # Plans are tiny and run for a few rows a task: generating and compiling Java for them costs more than it saves.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from firesteel.graph.specs import OperatorSpec
 from firesteel.graph.stream_graph import StreamNode
+from firesteel.runtime.calls import call_for_each
 from firesteel.runtime.context import Clock, OperatorContext
 from firesteel.runtime.failures import describe
 from firesteel.runtime.outputs import Output
@@ -107,7 +108,9 @@ class Operator:
             self.backend.begin(store, header.setdefault("tables", {}))
 
     def finish(self, last: bool) -> None:
-        """All input of the batch was seen."""
+        """All input of the batch was seen, so it is known whether any came."""
+        if self.valve is not None and self.valve.idle(self.clock.processing_time):
+            self.out.idle(self.node.id, 0)
 
     def changes(self) -> Iterable[tuple[bytes, bytes | None]]:
         """What the batch changed in the store."""
@@ -130,7 +133,8 @@ class Operator:
             if value is not None:
                 origin = channel[2]
                 self.origin_levels[origin] = max(value, self.origin_levels.get(origin, value))
-                self.clock.watermark = min(self.origin_levels.values())
+                if self.placement.origins <= self.origin_levels.keys():
+                    self.clock.watermark = min(self.origin_levels.values())
                 self.out.watermark(origin, value)
             return
         self._moved(self.valve.advance(channel, value))
@@ -141,10 +145,7 @@ class Operator:
             if idle_timeout is not None:
                 self.out.idle(channel[2], idle_timeout)
             return
-        now = self.clock.processing_time
-        self._moved(self.valve.activity(channel, idle_timeout, now))
-        if self.valve.idle(now):
-            self.out.idle(self.node.id, 0)
+        self._moved(self.valve.activity(channel, idle_timeout, self.clock.processing_time))
 
     def _moved(self, watermark: int | None) -> None:
         if watermark is not None:
@@ -167,7 +168,6 @@ class Operator:
     def failure(self, error: BaseException, *element: Any) -> Exception:
         return describe(error, self.node.name, self.node.built_at, self.subtask, *element)
 
-    def failure_at(self, error: BaseException, values: list[Any], consumed: Iterator[Any]) -> Exception:
-        """The failure of the element that a C-level loop over ``values`` had just taken."""
-        left: int = consumed.__length_hint__()  # type: ignore[attr-defined]
-        return self.failure(error, values[len(values) - left - 1])
+    def apply_to_all(self, function: Callable[..., Any], values: list[Any], *others: list[Any]) -> list[Any]:
+        """The function's result for each value, in a C loop; a failure names the element."""
+        return call_for_each(function, values, *others, failed=self.failure)

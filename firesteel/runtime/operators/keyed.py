@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
+from firesteel.datastream.accumulate import Accumulate
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.graph.specs import FilterSpec, FlatMapSpec, KeyedProcessSpec, MapSpec, ReduceSpec
 from firesteel.runtime.context import ElementContext, KeyedTimerService
+from firesteel.runtime.copies import detached, may_change
 from firesteel.runtime.grouping import KeyGroups
 from firesteel.runtime.operators.base import Operator, Placement, handles
 from firesteel.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
@@ -57,9 +59,11 @@ class KeyedOperator(Operator):
             self.clock.watermark = MIN_TIMESTAMP
             self.run_group(key, values, timestamps)
             self.clock.watermark = MAX_WATERMARK
-            self.fire_event_timers(watermark)
-            self.fire_processing_timers(MAX_WATERMARK)
+            self.end_group()
             self.backend.forget(key)
+
+    def end_group(self) -> None:
+        """The last record of a key was seen, in BATCH mode."""
 
     def fire_event_timers(self, watermark: int) -> None:
         """Timers up to the watermark."""
@@ -103,7 +107,7 @@ class KeyedProcessOperator(KeyedOperator):
             for backend.key, value in zip(keys, values, strict=True):
                 produced = process(value, context)
                 if produced is not None:
-                    extend(produced)
+                    extend(map(detached, produced) if backend.shared else produced)
         except Exception as error:
             raise self.failure(error, value) from error
         self.out.emit_tagged(results, None)
@@ -123,11 +127,18 @@ class KeyedProcessOperator(KeyedOperator):
                 produced = process(value, context)
                 if produced is not None:
                     before = len(results)
-                    results.extend(produced)
+                    results.extend(map(detached, produced) if backend.shared else produced)
                     times += [clock.timestamp] * (len(results) - before)
         except Exception as error:
             raise self.failure(error, value) from error
         self.out.emit_tagged(results, times)
+
+    def end_group(self) -> None:
+        # As in Flink, timers that these timers set are ignored: a chain of them might never end.
+        self._timers.quiet = True
+        self.fire_event_timers(MAX_WATERMARK)
+        self.fire_processing_timers(MAX_WATERMARK)
+        self._timers.quiet = False
 
     def fire_event_timers(self, watermark: int) -> None:
         self._context.domain = TimeDomain.EVENT_TIME
@@ -160,7 +171,7 @@ class KeyedProcessOperator(KeyedOperator):
             try:
                 produced = on_timer(time, context)
                 if produced is not None:
-                    results.extend(produced)
+                    results.extend(map(detached, produced) if backend.shared else produced)
             except Exception as error:
                 raise self.failure(error, f"timer {time} of key {key!r}") from error
             times += [clock.timestamp] * (len(results) - len(times))
@@ -179,13 +190,15 @@ class ReduceOperator(KeyedOperator):
     def __init__(self, placement: Placement) -> None:
         super().__init__(placement)
         self._reduce = getattr(self.spec.function, "func", None) or self.spec.function.reduce
+        pure = isinstance(self.spec.function, Accumulate) or not may_change(self.node.output_type)
+        self._leaving = (lambda value: value) if pure else detached
 
     def begin(self, store: Any, header: dict[str, Any], now: int) -> None:
         super().begin(store, header, now)
         self._table = self.backend.table(self.STATE)
 
     def run(self, keys: list[Any], values: list[Any], timestamps: list[int] | None) -> None:
-        reduce, live, backend = self._reduce, self._table.live, self.backend
+        reduce, live, backend, leaving = self._reduce, self._table.live, self.backend, self._leaving
         results: list[Any] = []
         value: Any = None
         try:
@@ -195,7 +208,7 @@ class ReduceOperator(KeyedOperator):
                     backend.key = key
                     value = reduce(known, value)
                 live[key] = value
-                results.append(value)
+                results.append(leaving(value))
         except Exception as error:
             raise self.failure(error, value) from error
         self._table.dirty.update(keys)
@@ -226,6 +239,8 @@ class _KeyedFunctionOperator(KeyedOperator):
                 backend.key = keys[index]
                 before = len(results)
                 self.apply(value, results)
+                if backend.shared:
+                    results[before:] = map(detached, results[before:])
                 if times is not None and timestamps is not None:
                     times += [timestamps[index]] * (len(results) - before)
         except Exception as error:

@@ -7,6 +7,7 @@ from typing import Any
 from firesteel.datastream.connectors.base import WriterContext
 from firesteel.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, SinkSpec
 from firesteel.runtime.context import SinkContext
+from firesteel.runtime.frames import first_unpicklable
 from firesteel.runtime.operators.base import Operator, Placement, handles
 from firesteel.runtime.watermarks import MIN_TIMESTAMP
 
@@ -26,11 +27,7 @@ class PrintOperator(Operator):
         self._format = declared.formatter() if declared is not None else str
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        source = iter(values)
-        try:
-            texts = list(map(self._format, source))
-        except Exception as error:
-            raise self.failure_at(error, values, source) from error
+        texts = self.apply_to_all(self._format, values)
         prefix = self._prefix
         kind = "stderr" if self.spec.to_stderr else "stdout"
         self.placement.to_driver(kind, self.node.id, "".join([f"{prefix}{text}\n" for text in texts]))
@@ -41,7 +38,10 @@ class CollectOperator(Operator):
     """Records on their way to ``execute_and_collect``."""
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        self.placement.to_driver("collect", self.node.id, values)
+        try:
+            self.placement.to_driver("collect", self.node.id, values)
+        except Exception as error:
+            raise self.failure(error, first_unpicklable(values)) from error
 
 
 @handles(SinkFunctionSpec)
@@ -102,10 +102,13 @@ class SinkOperator(Operator):
     def finish(self, last: bool) -> None:
         try:
             committables = self._writer.prepare_commit()
+            if committables:
+                self.placement.to_driver("commit", self.node.id, committables)
         except Exception as error:
             raise self.failure(error) from error
-        if committables:
-            self.placement.to_driver("commit", self.node.id, committables)
 
     def close(self) -> None:
-        self._writer.close()
+        try:
+            self._writer.close()
+        except Exception as error:
+            raise self.failure(error) from error

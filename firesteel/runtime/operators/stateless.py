@@ -19,12 +19,7 @@ class MapOperator(Operator):
         self._map = getattr(self.spec.function, "func", None) or self.spec.function.map
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        source = iter(values)
-        try:
-            results = list(map(self._map, source))
-        except Exception as error:
-            raise self.failure_at(error, values, source) from error
-        self.out.emit(results, timestamps)
+        self.out.emit(self.apply_to_all(self._map, values), timestamps)
 
 
 class FlatMapOperator(Operator):
@@ -57,18 +52,9 @@ class FilterOperator(Operator):
         self._filter = getattr(self.spec.function, "func", None) or self.spec.function.filter
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        source = iter(values)
-        try:
-            if timestamps is None:
-                self_filter = self._filter
-                kept = [value for value in source if self_filter(value)]
-            else:
-                chosen = list(map(self._filter, source))
-                kept = list(compress(values, chosen))
-                timestamps = list(compress(timestamps, chosen))
-        except Exception as error:
-            raise self.failure_at(error, values, source) from error
-        self.out.emit(kept, timestamps)
+        chosen = self.apply_to_all(self._filter, values)
+        kept = list(compress(values, chosen))
+        self.out.emit(kept, None if timestamps is None else list(compress(timestamps, chosen)))
 
 
 @handles(ProcessSpec)
@@ -144,11 +130,7 @@ class TimestampsOperator(Operator):
         if self._extract is None:
             return timestamps
         before = timestamps if timestamps is not None else [MIN_TIMESTAMP] * len(values)
-        source = iter(values)
-        try:
-            assigned = list(map(self._extract, source, before))
-        except Exception as error:
-            raise self.failure_at(error, values, source) from error
+        assigned = self.apply_to_all(self._extract, values, before)
         if not all(type(time) is int for time in assigned):
             index = next(i for i, time in enumerate(assigned) if type(time) is not int)
             error_ = TypeError(
@@ -182,7 +164,9 @@ class TimestampsOperator(Operator):
         """Idleness is this operator's own to tell."""
 
     def finish(self, last: bool) -> None:
-        self._emit_watermark()
+        if self.spec.interval:
+            # As in Flink, an interval of 0 leaves nothing but the last watermark.
+            self._emit_watermark()
         if self._idle_timeout is not None and not self._seen:
             self.out.idle(self.node.id, self._idle_timeout)
 

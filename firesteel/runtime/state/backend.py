@@ -7,6 +7,7 @@ from typing import Any
 
 from firesteel.datastream.state import StateDescriptor, ValueState, ValueStateDescriptor
 from firesteel.errors import ProgramError
+from firesteel.runtime.copies import may_change
 from firesteel.runtime.state.pages import PagedTable, TableShape
 from firesteel.runtime.state.store import StateStore
 
@@ -36,6 +37,8 @@ class KeyedStateBackend:
         self._uid = uid.encode()
         self._states: dict[str, tuple[StateDescriptor, LiveValueState]] = {}
         self._tables: dict[str, PagedTable] = {}
+        self.shared = False
+        """Whether a state holds objects that can be changed in place, so that results must be copied."""
         self.ready: set[Any] = set()
         """Keys whose state is in memory in this batch."""
         self._store: StateStore | None = None
@@ -56,6 +59,7 @@ class KeyedStateBackend:
                 f"State {descriptor.name!r} has a time to live, which this version does not keep. Clear it from a timer."
             )
         state = LiveValueState(self, descriptor)
+        self.shared = self.shared or may_change(descriptor.type_info)
         self._states[descriptor.name] = (descriptor, state)
         if self._store is not None:
             self._attach(descriptor.name, state)

@@ -1,9 +1,12 @@
-"""A table from user keys to values, kept in pages of a few dozen entries.
+"""A table from user keys to values, kept in pages.
 
-A call to Spark's state store costs tens of microseconds, a dict look-up tens of nanoseconds. So the store holds
-pages, each a pickled dict of all entries whose hash falls into it, and a batch reads each page it needs once and
+A call to Spark's state store costs a hundred microseconds and more, a dict look-up tens of nanoseconds. So the store
+holds pages, each a pickled dict of all entries whose hash falls into it, and a batch reads each page it needs once and
 writes each page it changed once. The table grows by linear hashing: one page is split at a time, so that no batch
 ever rewrites the whole table and the cost of a batch depends on what it touches, not on the size of the state.
+
+How large a page may grow depends on how it is used. Where a batch touches a good part of every page (a million records
+on a million keys), large pages save calls. Where it touches one entry here and there, small ones save copying.
 
     hash ──► page number ──► one entry of the store ──► {key: value, …} ──► merged into ``live``
 
@@ -12,6 +15,7 @@ ever rewrites the whole table and the cost of a batch depends on what it touches
 
 from __future__ import annotations
 
+import math
 import pickle
 import struct
 from collections.abc import Iterable, Iterator
@@ -25,7 +29,10 @@ __all__ = ["PagedTable", "TableShape", "table_pages"]
 
 _PAGE = struct.Struct(">I")
 
-ENTRIES_PER_PAGE = 64
+SMALL_PAGE = 64
+LARGE_PAGE = 1024
+TOUCHES_TO_ENTRIES = 16
+"""A page may have this many times the entries that a batch touches in it: what is copied for nothing stays bounded."""
 
 
 @dataclass
@@ -71,11 +78,14 @@ class PagedTable:
         self._store = store
         self._shape = shape
         self._pages: dict[int, dict[Any, Any]] = {}
+        self._where: dict[Any, int] = {}
 
     def load(self, keys: Iterable[Any]) -> None:
         """Reads the pages of these keys unless they are here already."""
         page_of = self._shape.page_of
-        self._read({page_of(stable_hash(key)) for key in keys}.difference(self._pages))
+        found = {key: page_of(stable_hash(key)) for key in keys}
+        self._where.update(found)
+        self._read(set(found.values()).difference(self._pages))
 
     def _read(self, numbers: Iterable[int]) -> None:
         wanted = sorted(numbers)
@@ -94,10 +104,10 @@ class PagedTable:
 
     def changes(self) -> Iterator[tuple[bytes, bytes | None]]:
         """What the store must learn of this batch. The table is spent afterwards."""
-        shape, live, pages = self._shape, self.live, self._pages
+        shape, live, pages, where = self._shape, self.live, self._pages, self._where
         changed: set[int] = set()
         for key in self.dirty:
-            number = shape.page_of(stable_hash(key))
+            number = where[key]
             changed.add(number)
             page = pages[number]
             if key in live:
@@ -106,11 +116,18 @@ class PagedTable:
             elif key in page:
                 shape.entries -= 1
                 del page[key]
-        while shape.entries > shape.pages * ENTRIES_PER_PAGE:
+        for _ in range(self._splits()):
             changed.update(self._split())
         for number in sorted(changed):
             page = pages[number]
             yield self._cell(number), pickle.dumps(page, pickle.HIGHEST_PROTOCOL) if page else None
+
+    def _splits(self) -> int:
+        """How many pages to add now, at most about as many as the batch touched."""
+        touched = len(self._where) / max(1, len(self._pages))
+        room = min(max(touched * TOUCHES_TO_ENTRIES, SMALL_PAGE), LARGE_PAGE)
+        wanted = math.ceil(self._shape.entries / room) - self._shape.pages
+        return min(max(wanted, 0), 2 * len(self._pages) + len(self.dirty) // SMALL_PAGE)
 
     def _split(self) -> tuple[int, int]:
         """Adds one page and moves to it what belongs there from the page whose turn it is."""
