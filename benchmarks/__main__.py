@@ -16,13 +16,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), metavar="ENGINE")
-    parser.add_argument(
-        "--records", type=int, help="records of the large run instead of each case's own number"
-    )
+    parser.add_argument("--records", type=int, help="records of the large run instead of each case's own number")
     parser.add_argument("--repeats", type=int, default=3, help="how often both sizes are run (median)")
-    parser.add_argument(
-        "--quick", action="store_true", help="a tenth of the records, once: only to try it out"
-    )
+    parser.add_argument("--quick", action="store_true", help="a tenth of the records, once: only to try it out")
     parser.add_argument("--output", type=Path, default=RESULTS, help="directory of the JSON files")
     parser.add_argument("--prepare", action="store_true", help="only make the peers' environments")
     return parser.parse_args()

@@ -39,21 +39,14 @@ def bars(axes: Axes, title: str, measured: dict[str, Any]) -> None:
 
 def draw(document: dict[str, Any], target: Path) -> None:
     cases = [name for name in document["results"] if CASES[name].kind == "rate"]
-    rates = [
-        result["rate"]
-        for name in cases
-        for result in document["results"][name].values()
-        if result.get("rate")
-    ]
+    rates = [result["rate"] for name in cases for result in document["results"][name].values() if result.get("rate")]
     matplotlib.rcParams["svg.hashsalt"] = "firesteel"
     figure, grid = pyplot.subplots(len(cases), 1, figsize=(8, 1.9 * len(cases)), sharex=True, squeeze=False)
     for axes, name in zip(grid[:, 0], cases, strict=True):
         bars(axes, CASES[name].title, document["results"][name])
     grid[0, 0].set_xlim(min(rates) / 3, max(rates) * 6)
     about = document["machine"]
-    grid[-1, 0].set_xlabel(
-        f"records a second, logarithmic; {about['cores']} cores, {about['cpu']}", fontsize=8
-    )
+    grid[-1, 0].set_xlabel(f"records a second, logarithmic; {about['cores']} cores, {about['cpu']}", fontsize=8)
     figure.tight_layout()
     target.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(target, metadata={"Date": None})

@@ -107,13 +107,7 @@ def format_figures(value: Any) -> str:
         return ", ".join(f"{key} {format_figures(each)}" for key, each in value.items())
     if isinstance(value, list):
         return "; ".join(format_figures(each) for each in value)
-    return (
-        f"{value:,.1f}"
-        if isinstance(value, float)
-        else f"{value:,}"
-        if isinstance(value, int)
-        else str(value)
-    )
+    return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def new_file(directory: Path, today: datetime.date) -> Path:

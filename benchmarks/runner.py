@@ -50,9 +50,7 @@ def variables_of(engine: Engine) -> dict[str, str]:
 
 
 def measure(command: list[str], variables: dict[str, str]) -> Result:
-    finished = subprocess.run(
-        command, env=variables, capture_output=True, text=True, timeout=TIMEOUT, check=False
-    )
+    finished = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     if finished.returncode:
         raise RuntimeError(f"exit code {finished.returncode}: {finished.stderr[-1500:]}")
     return last_json_line(finished.stdout)

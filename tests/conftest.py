@@ -2,6 +2,8 @@
 
 A test asks for ``make_env`` or ``run`` and thereby for an engine. It runs on the one in memory, and on every other
 one too if it is marked with ``@pytest.mark.both_engines``. Adding an engine is one entry of ``ENGINES``.
+
+A job on Spark takes seconds, so of the marked tests only a sample runs there; ``--all-engines`` runs them all.
 """
 
 from __future__ import annotations
@@ -16,8 +18,22 @@ from firesteel.datastream import DataStream, RuntimeExecutionMode, StreamExecuti
 
 ENGINES: dict[str, dict[str, str]] = {
     "memory": {"firesteel.master": "memory"},
+    "spark": {"firesteel.master": "local"},
 }
 """The settings that choose an engine. The first one is for tests without the mark."""
+
+SPARK_SAMPLE = (
+    "test_word_count.py::test_batch_gives_final_counts_only[spark-3]",
+    "test_dataflow.py::test_every_function_is_called_once_per_record[spark-2-many batches-streaming]",
+    "test_event_time.py::test_timers_set_and_deleted_inside_on_timer[spark-",
+    "test_partitioning.py::test_partition_custom_decides_itself[spark]",
+    "test_keyed_state.py::test_rich_functions_on_a_keyed_stream_have_state[spark-2-",
+    "test_rich_functions.py::test_what_the_runtime_context_says[spark-2]",
+    "test_sinks.py::test_add_sink_sees_every_record_and_its_time[spark-3]",
+)
+"""What runs on Spark of the tests for every engine: beginnings of their names."""
+
+SPARK_TIMEOUT = 120
 
 
 class MakeEnv(Protocol):
@@ -51,6 +67,28 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "engine" in metafunc.fixturenames:
         every = metafunc.definition.get_closest_marker("both_engines") is not None
         metafunc.parametrize("engine", list(ENGINES) if every else list(ENGINES)[:1])
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all-engines", action="store_true", help="run every test for all engines on Spark too")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    everything = config.getoption("--all-engines")
+    chosen, left_out = [], []
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        if callspec is not None and callspec.params.get("engine") == "spark":
+            item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT))
+            name = f"{item.path.name}::{item.name}"
+            if not everything and not name.startswith(SPARK_SAMPLE):
+                left_out.append(item)
+                continue
+        chosen.append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = chosen
 
 
 @pytest.fixture(autouse=True)

@@ -60,11 +60,7 @@ class Exclusions:
                 verb = "fits" if entry.endswith("()") else "exists"
                 more = f" and {len(names) - 1} more" if names[1:] else ""
                 found.append(f"{entry}: {names[0]} {verb} now{more}")
-        unused = [
-            entry
-            for entry in self.reasons
-            if not any(covers(entry.removesuffix("()"), path) for path in known)
-        ]
+        unused = [entry for entry in self.reasons if not any(covers(entry.removesuffix("()"), path) for path in known)]
         return found + [f"{entry}: PyFlink has no such name" for entry in unused]
 
 

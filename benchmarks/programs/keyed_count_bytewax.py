@@ -7,9 +7,7 @@ from measure import arguments, report, slope
 
 parser = arguments(__doc__)
 parser.add_argument("--keys", type=int, default=10_000)
-parser.add_argument(
-    "--threads", action="store_true", help="two threads of one process instead of two processes"
-)
+parser.add_argument("--threads", action="store_true", help="two threads of one process instead of two processes")
 options = parser.parse_args()
 
 

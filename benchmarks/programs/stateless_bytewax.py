@@ -6,9 +6,7 @@ from cluster import Discard, Numbers, run_in_processes, run_in_threads
 from measure import arguments, report, slope
 
 parser = arguments(__doc__)
-parser.add_argument(
-    "--threads", action="store_true", help="two threads of one process instead of two processes"
-)
+parser.add_argument("--threads", action="store_true", help="two threads of one process instead of two processes")
 options = parser.parse_args()
 
 

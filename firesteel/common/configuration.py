@@ -63,9 +63,7 @@ class Configuration:
         try:
             text = path.read_text(encoding="utf-8")
         except OSError as error:
-            raise ConfigurationError(
-                f"Cannot read the configuration file {path}: {error.strerror}."
-            ) from error
+            raise ConfigurationError(f"Cannot read the configuration file {path}: {error.strerror}.") from error
         return cls.from_dict(_parse_yaml(text, path))
 
     # -- writing --------------------------------------------------------------------------------------------

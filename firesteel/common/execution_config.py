@@ -56,19 +56,13 @@ class ExecutionConfig:
         if configuration.contains_key("pipeline.max-parallelism"):
             self.set_max_parallelism(configuration.get_integer("pipeline.max-parallelism", -1))
         if configuration.contains_key("pipeline.auto-watermark-interval"):
-            self.set_auto_watermark_interval(
-                configuration.get_duration_ms("pipeline.auto-watermark-interval", 200)
-            )
+            self.set_auto_watermark_interval(configuration.get_duration_ms("pipeline.auto-watermark-interval", 200))
         self._object_reuse = configuration.get_boolean("pipeline.object-reuse", self._object_reuse)
-        self._auto_generated_uids = configuration.get_boolean(
-            "pipeline.auto-generate-uids", self._auto_generated_uids
-        )
+        self._auto_generated_uids = configuration.get_boolean("pipeline.auto-generate-uids", self._auto_generated_uids)
         parameters = configuration.get_string("pipeline.global-job-parameters", "")
         if parameters:
             pairs = (pair.partition(":") for pair in parameters.split(","))
-            self.set_global_job_parameters(
-                {key.strip(): value.strip().strip("'\"") for key, _, value in pairs}
-            )
+            self.set_global_job_parameters({key.strip(): value.strip().strip("'\"") for key, _, value in pairs})
         return self
 
     # -- parallelism ----------------------------------------------------------------------------------------
@@ -91,9 +85,7 @@ class ExecutionConfig:
     def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
         """Sets the number of key groups, which keyed state can never be spread further than."""
         if max_parallelism != -1 and not 0 < max_parallelism <= _MAX_PARALLELISM:
-            raise ProgramError(
-                f"The maximum parallelism is between 1 and {_MAX_PARALLELISM}, got {max_parallelism}."
-            )
+            raise ProgramError(f"The maximum parallelism is between 1 and {_MAX_PARALLELISM}, got {max_parallelism}.")
         self._max_parallelism = max_parallelism
         return self
 
@@ -150,9 +142,7 @@ class ExecutionConfig:
 
     def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, Any]) -> ExecutionConfig:
         """Sets the parameters that functions can ask their runtime context for; values become text."""
-        self._global_job_parameters = {
-            str(key): str(value) for key, value in global_job_parameters_dict.items()
-        }
+        self._global_job_parameters = {str(key): str(value) for key, value in global_job_parameters_dict.items()}
         return self
 
     # -- switches -------------------------------------------------------------------------------------------

@@ -18,9 +18,7 @@ class JobExecutionResult:
     (1234, 7)
     """
 
-    def __init__(
-        self, job_id: JobID, net_runtime: int, accumulators: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, job_id: JobID, net_runtime: int, accumulators: Mapping[str, Any] | None = None) -> None:
         self._job_id = job_id
         self._net_runtime = net_runtime
         self._accumulators = dict(accumulators or {})

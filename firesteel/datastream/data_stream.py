@@ -176,9 +176,7 @@ class DataStream(_Node):
 
     # Transformations
 
-    def map(
-        self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+    def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """One record out for each one in."""
         function = as_map(func)
         return self._add("Map", MapSpec(function, self._keyed(function)), output_type)
@@ -429,5 +427,3 @@ class KeyedStream(DataStream):
 
     def _change(self, **fields: Any) -> Any:
         raise self._refuse(" and ".join(fields))
-
-

@@ -29,6 +29,7 @@ from firesteel.graph.stream_graph import build_stream_graph
 from firesteel.graph.transformations import Program
 
 if TYPE_CHECKING:
+    from firesteel.engine.job import EngineJob
     from firesteel.engine.submission import Submission
 
 __all__ = ["StreamExecutionEnvironment"]
@@ -154,9 +155,7 @@ class StreamExecutionEnvironment:
             raise ProgramError(f"add_python_file(): there is no {file_path!r}.")
         self._python_files.append(os.path.abspath(file_path))
 
-    def set_python_requirements(
-        self, requirements_file_path: str, requirements_cache_dir: str | None = None
-    ) -> None:
+    def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
         """Has the workers install the packages of a requirements file before the job starts."""
         if not os.path.isfile(requirements_file_path):
             raise ProgramError(f"set_python_requirements(): there is no file {requirements_file_path!r}.")
@@ -167,9 +166,7 @@ class StreamExecutionEnvironment:
 
     # Sources
 
-    def from_collection(
-        self, collection: list[Any], type_info: TypeInformation | None = None
-    ) -> DataStream:
+    def from_collection(self, collection: list[Any], type_info: TypeInformation | None = None) -> DataStream:
         """A bounded stream of the elements of a collection."""
         elements = list(collection)
         if type_info is not None:
@@ -203,9 +200,7 @@ class StreamExecutionEnvironment:
         source = TextFileSource.of(file_path, charset_name)
         return self._source("Source: Text File", source, Types.STRING(), parallel=False)
 
-    def socket_text_stream(
-        self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = -1
-    ) -> DataStream:
+    def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = -1) -> DataStream:
         """A stream of text from a socket, without end (or until the other side has gone ``max_retry`` times).
 
         The connection is made anew when it breaks; -1 tries for ever, 0 ends the stream with the connection. Text is
@@ -246,7 +241,7 @@ class StreamExecutionEnvironment:
         """The program as JSON: operators, how they are connected, chained and placed on stages."""
         return plan_json(self._job_graph())
 
-    def _submit(self, job_name: str | None) -> Any:
+    def _submit(self, job_name: str | None) -> EngineJob:
         # Here, not at the top: building a program must not load the engine (or pyspark).
         from firesteel.engine import submit
 

@@ -64,7 +64,7 @@ class EngineJob(JobClient):
     def interrupt(self) -> None:
         """Makes a ``run`` that is under way return soon."""
 
-    def clean_up(self) -> None:  # noqa: B027 - optional to override
+    def clean_up(self) -> None:
         """Called once at the end, whatever it was."""
 
     @property
@@ -83,7 +83,11 @@ class EngineJob(JobClient):
         mode = "BATCH" if self.spec.batch_mode else "STREAMING"
         logger.info(
             "job %r (%s) starts in %s mode, parallelism %d, on %s",
-            self.spec.name, self.job_id, mode, self.spec.graph.parallelism, where,
+            self.spec.name,
+            self.job_id,
+            mode,
+            self.spec.graph.parallelism,
+            where,
         )
         self._thread.start()
         return self
@@ -108,9 +112,7 @@ class EngineJob(JobClient):
         if error is not None:
             self._result.set_exception(error)
         else:
-            self._result.set_result(
-                JobExecutionResult(JobID(self.job_id), runtime, dict(self.inbox.progress.metrics))
-            )
+            self._result.set_result(JobExecutionResult(JobID(self.job_id), runtime, dict(self.inbox.progress.metrics)))
 
     def _settle(self, error: BaseException | None) -> bool:
         """Decides once how the job ended. Returns whether it was cancelled."""
@@ -126,7 +128,11 @@ class EngineJob(JobClient):
         rate = records / max(runtime / 1000, 0.001)
         logger.info(
             "job %r %s after %.1f s: %s records, %s records/s, %d batches",
-            self.spec.name, self._status.name.lower(), runtime / 1000, f"{records:,}", f"{rate:,.0f}",
+            self.spec.name,
+            self._status.name.lower(),
+            runtime / 1000,
+            f"{records:,}",
+            f"{rate:,.0f}",
             self.inbox.progress.batches,
         )
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from firesteel.engine.coordinator import Coordinator
 from firesteel.engine.job import EngineJob
-from firesteel.engine.submission import Submission
 from firesteel.engine.pickling import pickle_job
+from firesteel.engine.submission import Submission
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.frames import DRIVER, Frame
 from firesteel.runtime.state.store import MemoryStore

@@ -73,10 +73,8 @@ def build_job_graph(graph: StreamGraph) -> JobGraph:
     depth: dict[int, int] = {}
     for node_id in graph.nodes:
         inputs = graph.inputs(node_id)
-        depth[node_id] = max(
-            (depth[e.source] + (0 if _direct(graph, e, width) else 1) for e in inputs), default=0
-        )
-    exchanges = []
+        depth[node_id] = max((depth[e.source] + (0 if _direct(graph, e, width) else 1) for e in inputs), default=0)
+    exchanges: list[Exchange] = []
     for edge in graph.edges:
         here, there = depth[edge.source], depth[edge.target]
         if here == there and _direct(graph, edge, width):
@@ -120,9 +118,7 @@ def _widen_sources(graph: StreamGraph, width: dict[int, int]) -> dict[int, int]:
 
 def _implicit_readers(graph: StreamGraph, node: StreamNode) -> int | None:
     outputs = graph.outputs(node.id)
-    implicit = all(
-        e.partitioning.ship is Ship.REBALANCE and not e.partitioning.explicit for e in outputs
-    )
+    implicit = all(e.partitioning.ship is Ship.REBALANCE and not e.partitioning.explicit for e in outputs)
     widths = {graph.nodes[e.target].parallelism for e in outputs}
     return widths.pop() if implicit and len(widths) == 1 else None
 

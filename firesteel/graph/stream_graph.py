@@ -86,7 +86,7 @@ def build_stream_graph(
         )
     reachable = _reachable(every, sinks)
     _resolve_unions(reachable)
-    order = [node for node in sorted(reachable.values(), key=lambda n: n.id)]
+    order = sorted(reachable.values(), key=lambda node: node.id)
     resolved: dict[int, StreamNode] = {}
     edges: list[StreamEdge] = []
     uids: dict[str, Transformation] = {}

@@ -10,9 +10,7 @@ __all__ = ["call_for_each"]
 Failed = Callable[[Exception, Any], Exception]
 
 
-def call_for_each(
-    function: Callable[..., Any], values: list[Any], *others: list[Any], failed: Failed
-) -> list[Any]:
+def call_for_each(function: Callable[..., Any], values: list[Any], *others: list[Any], failed: Failed) -> list[Any]:
     """The function's result for each value. ``failed`` makes the exception to raise of an error and its value.
 
     >>> call_for_each(lambda n: 1 // n, [1, 0], failed=lambda error, value: ValueError(f"{error} for {value}"))

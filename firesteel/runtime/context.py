@@ -88,9 +88,7 @@ class OperatorContext(RuntimeContext):
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
         raise self._not_yet("reducing")
 
-    def get_aggregating_state(
-        self, state_descriptor: AggregatingStateDescriptor
-    ) -> AggregatingState[Any, Any]:
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
         raise self._not_yet("aggregating")
 
     def _backend(self) -> KeyedStateBackend:
@@ -121,7 +119,9 @@ class UnkeyedTimerService(TimerService):
         return self._clock.watermark
 
     def _refuse(self) -> ProgramError:
-        return ProgramError("Timers belong to a key: setting or deleting one needs a keyed stream. Call key_by() first.")
+        return ProgramError(
+            "Timers belong to a key: setting or deleting one needs a keyed stream. Call key_by() first."
+        )
 
     def register_processing_time_timer(self, timestamp: int) -> None:
         raise self._refuse()

@@ -20,7 +20,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any, NamedTuple
 
-__all__ = ["DRIVER", "Chunk", "Element", "Frame", "FrameSpool", "Mark", "Watermark", "decode", "encode", "first_unpicklable", "header_of"]
+__all__ = [
+    "DRIVER",
+    "Chunk",
+    "Element",
+    "Frame",
+    "FrameSpool",
+    "Mark",
+    "Watermark",
+    "decode",
+    "encode",
+    "first_unpicklable",
+    "header_of",
+]
 
 DRIVER = 0xFF
 """The target stage of what goes to the driver: committables, printed lines, statistics."""

@@ -50,7 +50,7 @@ def _hash_number(key: Any) -> int:
 def _hash_parts(tag: int, parts: Any) -> int:
     result = tag
     for part in parts:
-        result = _mix(result * 31 + _hash_any(part))
+        result = _mix(result * 31 + stable_hash(part))
     return result
 
 
@@ -67,9 +67,7 @@ def _hash_time(key: datetime.time) -> int:
     if offset is None:
         return _hash_temporal(key)
     # Times with an offset are equal if they are the same moment of a day in UTC.
-    moment = datetime.timedelta(
-        hours=key.hour, minutes=key.minute, seconds=key.second, microseconds=key.microsecond
-    )
+    moment = datetime.timedelta(hours=key.hour, minutes=key.minute, seconds=key.second, microseconds=key.microsecond)
     return _hash_delta(moment - offset)
 
 
@@ -90,16 +88,24 @@ def _hash_dataclass(key: Any) -> int:
     return _hash_parts(zlib.crc32(type(key).__qualname__.encode()), fields)
 
 
+def _hash_text(key: str) -> int:
+    # The commonest kind of key, once per key and batch: a checksum spreads well enough by itself.
+    try:
+        return zlib.crc32(key.encode())
+    except UnicodeEncodeError:
+        return zlib.crc32(key.encode("utf-8", "surrogatepass"))
+
+
 _BY_TYPE: dict[type, Callable[[Any], int]] = {
-    str: lambda key: _mix(zlib.crc32(key.encode("utf-8", "surrogatepass"))),
-    bytes: lambda key: _mix(zlib.crc32(key)),
+    str: _hash_text,
+    bytes: zlib.crc32,
     int: _hash_number,
     float: _hash_number,
     bool: _hash_number,
     Decimal: _hash_number,
     type(None): lambda key: 0x9E3779B9,
     tuple: lambda key: _hash_parts(17, key),
-    frozenset: lambda key: _mix(sum(map(_hash_any, key)) + 3),
+    frozenset: lambda key: _mix(sum(map(stable_hash, key)) + 3),
     Row: _hash_row,
     datetime.date: _hash_temporal,
     datetime.datetime: _hash_temporal,
@@ -109,7 +115,12 @@ _BY_TYPE: dict[type, Callable[[Any], int]] = {
 }
 
 
-def _hash_any(key: Any) -> int:
+def stable_hash(key: Any) -> int:
+    """A 32-bit hash of a key that every process computes alike.
+
+    >>> stable_hash("user-1"), stable_hash(1) == stable_hash(1.0) == stable_hash(True)
+    (2116437524, True)
+    """
     by_type = _BY_TYPE.get(type(key))
     if by_type is not None:
         return by_type(key)
@@ -146,15 +157,6 @@ def _refusal(key: Any) -> str:
     )
 
 
-def stable_hash(key: Any) -> int:
-    """A 32-bit hash of a key that every process computes alike.
-
-    >>> stable_hash("user-1"), stable_hash(1) == stable_hash(1.0) == stable_hash(True)
-    (1273838191, True)
-    """
-    return _hash_any(key)
-
-
 def key_group(hashed: int, max_parallelism: int) -> int:
     """The key group of a hash, from 0 to ``max_parallelism`` - 1."""
     return hashed % max_parallelism
@@ -183,6 +185,6 @@ class KeyRoutes(dict[Any, int]):
     def __missing__(self, key: Any) -> int:
         if len(self) >= self.LIMIT:
             self.clear()
-        group = key_group(_hash_any(key), self._max_parallelism)
+        group = key_group(stable_hash(key), self._max_parallelism)
         route = self[key] = subtask_of(group, self._max_parallelism, self._parallelism)
         return route

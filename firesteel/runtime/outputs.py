@@ -228,9 +228,7 @@ class Sender:
         if times is not None:
             self._times[target] += times
 
-    def _scatter(
-        self, targets: list[int], keys: list[Any] | None, values: list[Any], times: list[int] | None
-    ) -> None:
+    def _scatter(self, targets: list[int], keys: list[Any] | None, values: list[Any], times: list[int] | None) -> None:
         to_values = [buffer.append for buffer in self._values]
         if keys is None:
             for target, value in zip(targets, values, strict=True):

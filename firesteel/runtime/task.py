@@ -149,7 +149,12 @@ class StageTask:
     def _to_driver(self, kind: str, node_id: int, payload: Any) -> None:
         self._outbox.append(
             Frame(
-                DRIVER, 0, self._stage, self._subtask, self._driver_sequence, self._time,
+                DRIVER,
+                0,
+                self._stage,
+                self._subtask,
+                self._driver_sequence,
+                self._time,
                 encode([kind, node_id, payload]),
             )
         )

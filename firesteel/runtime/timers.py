@@ -124,9 +124,7 @@ class TimerQueue:
 
     def _load(self, stretches: Iterable[int]) -> None:
         wanted = list(stretches)
-        cells = [
-            (fine, number) for fine in wanted for number in range(self._coarse_page_of(fine).get(fine, 0))
-        ]
+        cells = [(fine, number) for fine in wanted for number in range(self._coarse_page_of(fine).get(fine, 0))]
         blobs = self._store.get_many([self._segment_cell(*cell) for cell in cells])
         stored: dict[int, dict[Any, None]] = {}
         for blob in blobs:

@@ -17,9 +17,7 @@ NAMES: dict[str, Any] = {
 
 
 def test_imports_are_rewritten_and_nothing_else() -> None:
-    source = (
-        "from firesteel.common import Row\nimport firesteel\n    import firesteel.x\nx = 'from firesteel'\n"
-    )
+    source = "from firesteel.common import Row\nimport firesteel\n    import firesteel.x\nx = 'from firesteel'\n"
     assert oracle.for_pyflink(source) == (
         "from pyflink.common import Row\nimport pyflink\n    import pyflink.x\nx = 'from firesteel'\n"
     )
@@ -67,9 +65,7 @@ def test_parameters_are_compared() -> None:
 
 def test_an_exclusion_may_cover_parameters_only() -> None:
     names: dict[str, Any] = {
-        "modules": {
-            "common": {"Types": {"bases": [], "members": {"TUPLE": ["other"], "LIST": ["element_type_info"]}}}
-        }
+        "modules": {"common": {"Types": {"bases": [], "members": {"TUPLE": ["other"], "LIST": ["element_type_info"]}}}}
     }
     exclusions = {"common.Types.TUPLE()": "reason", "common.Types.LIST()": "reason"}
     findings = completeness.Comparison(names, exclusions).run()

@@ -85,8 +85,7 @@ def test_the_demo_counts_every_click_and_sums_up(run) -> None:
     text = "\n".join(lines)
     assert re.search(r"clicks counted +1,500$", text, re.MULTILINE)
     spans = [
-        int(found.replace(",", ""))
-        for found in re.findall(r"(\d[\d,]*) clicks of +[1-7] users, most: user-00", text)
+        int(found.replace(",", "")) for found in re.findall(r"(\d[\d,]*) clicks of +[1-7] users, most: user-00", text)
     ]
     assert sum(spans) == 1_500
     assert 1 <= len(spans) <= 3

@@ -94,8 +94,10 @@ def test_a_position_is_a_number_or_a_name(make_env: Any, position: Any) -> None:
 @pytest.mark.both_engines
 def test_reduce_with_a_lambda(run: Any, parallelism: int) -> None:
     def build(env: Any) -> Any:
-        return env.from_collection([(n % 2, str(n)) for n in range(6)]).key_by(first).reduce(
-            lambda a, b: (a[0], a[1] + b[1])
+        return (
+            env.from_collection([(n % 2, str(n)) for n in range(6)])
+            .key_by(first)
+            .reduce(lambda a, b: (a[0], a[1] + b[1]))
         )
 
     results = run(build, parallelism)

@@ -89,7 +89,9 @@ def test_forward_keeps_the_subtask(run: Any) -> None:
 
 @pytest.mark.both_engines
 def test_partition_custom_decides_itself(run: Any) -> None:
-    found = places(run, lambda stream: stream.partition_custom(lambda key, n: (key + 1) % n, lambda number: number // 2))
+    found = places(
+        run, lambda stream: stream.partition_custom(lambda key, n: (key + 1) % n, lambda number: number // 2)
+    )
     assert all(subtask == (number // 2 + 1) % 3 for number, subtask in found)
     assert len(found) == 60
 

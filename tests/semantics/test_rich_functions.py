@@ -174,8 +174,7 @@ def test_what_the_runtime_context_says(make_env: Any, parallelism: int) -> None:
     with stream.execute_and_collect() as records:
         found = set(records)
     assert found == {
-        ("where", f"where ({n + 1}/{parallelism})", n, parallelism, 128, 0, "blue", "round")
-        for n in range(parallelism)
+        ("where", f"where ({n + 1}/{parallelism})", n, parallelism, 128, 0, "blue", "round") for n in range(parallelism)
     }
 
 

@@ -180,9 +180,7 @@ def test_version_names_what_it_stands_on(capsys: pytest.CaptureFixture[str]) -> 
     assert [line.split()[0] for line in lines] == ["Firesteel", "PySpark", "Python", "Java"]
 
 
-def test_warmup_says_where_the_archive_is(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_warmup_says_where_the_archive_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(warmup, "warm_up", lambda: Path("cache/classes.jsa"))
     assert main(["warmup"]) == 0
     assert capsys.readouterr().out == "The archive of classes is cache/classes.jsa.\n"

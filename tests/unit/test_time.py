@@ -61,9 +61,7 @@ def test_durations_as_people_write_them(text: str, millis: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "s", "10 parsecs", "-5 s", "1.5 s", "P", "PT"])
 def test_texts_that_are_no_durations(text: str) -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"is not a duration\. Write a number and a unit, such as '10 s'"
-    ):
+    with pytest.raises(ConfigurationError, match=r"is not a duration\. Write a number and a unit, such as '10 s'"):
         parse_duration_ms(text)
 
 

@@ -232,8 +232,7 @@ MISFITS = [
     (
         T.LONG(),
         2**63,
-        "expected LONG, got int 9223372036854775808, "
-        "which is outside -9223372036854775808 to 9223372036854775807",
+        "expected LONG, got int 9223372036854775808, which is outside -9223372036854775808 to 9223372036854775807",
     ),
     (T.DOUBLE(), "1", "expected DOUBLE, got str '1'"),
     (T.DOUBLE(), True, "expected DOUBLE, got bool True"),
@@ -358,9 +357,7 @@ def test_fields() -> None:
     assert (NAMED.get_field_names(), UNNAMED.get_field_names()) == (["a", "b"], ["f0", "f1"])
     assert NAMED.get_field_types() == [T.STRING(), T.INT()]
     assert (NAMED.get_field_index("b"), NAMED.get_field_index("z")) == (1, -1)
-    with pytest.raises(
-        ProgramError, match=r"No field 'z' in ROW<a STRING, b INT>; its fields are \['a', 'b'\]"
-    ):
+    with pytest.raises(ProgramError, match=r"No field 'z' in ROW<a STRING, b INT>; its fields are \['a', 'b'\]"):
         NAMED.field_index("z")
     with pytest.raises(ProgramError, match=r"No field 2 in TUPLE<STRING, INT>"):
         PAIR.field_index(2)

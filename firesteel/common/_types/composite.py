@@ -186,9 +186,7 @@ class RowTypeInfo(_FieldsTypeInfo):
     '+I[Ada,None]'
     """
 
-    def __init__(
-        self, field_types: Sequence[TypeInformation], field_names: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, field_types: Sequence[TypeInformation], field_names: Sequence[str] | None = None) -> None:
         super().__init__(field_types)
         if field_names is not None:
             field_names = list(field_names)

@@ -98,9 +98,7 @@ class PrimitiveArrayTypeInfo(ListTypeInfo):
     def __init__(self, element_type: TypeInformation) -> None:
         super().__init__(element_type)
         if not isinstance(element_type, BasicTypeInfo) or element_type.kind not in _PRIMITIVES:
-            raise ProgramError(
-                f"PRIMITIVE_ARRAY holds numbers, characters or truth values, got {element_type}."
-            )
+            raise ProgramError(f"PRIMITIVE_ARRAY holds numbers, characters or truth values, got {element_type}.")
         self._is_bytes = element_type.kind is BasicType.BYTE
 
     def explain(self, value: Any) -> str | None:

@@ -47,9 +47,7 @@ class KeyedStateStore(ABC):
         """State that folds each added value into one with a reduce function."""
 
     @abstractmethod
-    def get_aggregating_state(
-        self, state_descriptor: AggregatingStateDescriptor
-    ) -> AggregatingState[Any, Any]:
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
         """State that folds each added value into an accumulator and reads as its result."""
 
 

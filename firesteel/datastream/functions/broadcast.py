@@ -60,9 +60,7 @@ class BaseBroadcastProcessFunction(Function):
         """What the other side may ask."""
 
         @abstractmethod
-        def get_broadcast_state(
-            self, state_descriptor: MapStateDescriptor
-        ) -> ReadOnlyBroadcastState[Any, Any]:
+        def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
             """The broadcast state of this descriptor, to read."""
 
 

@@ -81,9 +81,7 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
             """State of this key, shared by all its windows."""
 
     @abstractmethod
-    def process(
-        self, key: KEY, context: ProcessWindowFunction.Context[Any], elements: Iterable[IN]
-    ) -> Iterable[OUT]:
+    def process(self, key: KEY, context: ProcessWindowFunction.Context[Any], elements: Iterable[IN]) -> Iterable[OUT]:
         """Called each time the window fires; returns or yields what goes out."""
 
     def clear(self, context: ProcessWindowFunction.Context[Any]) -> None:
@@ -109,9 +107,7 @@ class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
             """State shared by all windows."""
 
     @abstractmethod
-    def process(
-        self, context: ProcessAllWindowFunction.Context[Any], elements: Iterable[IN]
-    ) -> Iterable[OUT]:
+    def process(self, context: ProcessAllWindowFunction.Context[Any], elements: Iterable[IN]) -> Iterable[OUT]:
         """Called each time the window fires; returns or yields what goes out."""
 
     def clear(self, context: ProcessAllWindowFunction.Context[Any]) -> None:

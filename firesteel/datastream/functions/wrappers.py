@@ -101,8 +101,7 @@ def _adapt(what: Any, contract: type, wrapper: Callable[[Callable[..., Any]], F]
     if isinstance(what, type) and issubclass(what, Function):
         name = what.__name__
         raise ProgramError(
-            f"Expected a {contract.__name__} or a callable, got the class {name} itself. "
-            f"Pass an instance: {name}()."
+            f"Expected a {contract.__name__} or a callable, got the class {name} itself. Pass an instance: {name}()."
         )
     if isinstance(what, Function) and not callable(what):
         raise ProgramError(

@@ -32,9 +32,7 @@ class StateDescriptor:
 
     def __init__(self, name: str, type_info: TypeInformation) -> None:
         if not isinstance(name, str) or not name:
-            raise ProgramError(
-                f"A state needs a name that is a non-empty string, got {short_repr(name, 60)}."
-            )
+            raise ProgramError(f"A state needs a name that is a non-empty string, got {short_repr(name, 60)}.")
         self.name = name
         self.type_info = _checked(name, type_info)
         self._ttl_config: StateTtlConfig | None = None
@@ -136,9 +134,7 @@ class AggregatingStateDescriptor(StateDescriptor):
             hint = ""
             if isinstance(agg_function, type) and issubclass(agg_function, AggregateFunction):
                 hint = f" Pass an instance: {agg_function.__name__}()."
-            raise ProgramError(
-                f"State '{name}' needs an AggregateFunction, got {short_repr(agg_function, 80)}.{hint}"
-            )
+            raise ProgramError(f"State '{name}' needs an AggregateFunction, got {short_repr(agg_function, 80)}.{hint}")
         self._agg_function = agg_function
 
     def get_agg_function(self) -> AggregateFunction:
@@ -152,6 +148,4 @@ def _checked(name: str, type_info: TypeInformation) -> TypeInformation:
         return type_info
     called = getattr(type_info, "__name__", None)
     hint = f" Did you mean Types.{called}()?" if called and hasattr(Types, called) else ""
-    raise ProgramError(
-        f"State '{name}' needs a type such as Types.LONG(), got {short_repr(type_info, 80)}.{hint}"
-    )
+    raise ProgramError(f"State '{name}' needs a type such as Types.LONG(), got {short_repr(type_info, 80)}.{hint}")

@@ -93,9 +93,7 @@ class _CleanupStrategies:
     RocksdbCompactFilterCleanupStrategy = _RocksdbCompactFilterCleanupStrategy
     EMPTY_STRATEGY = _EmptyCleanupStrategy()
 
-    def __init__(
-        self, strategies: Mapping[_Strategies, _CleanupStrategy], is_cleanup_in_background: bool
-    ) -> None:
+    def __init__(self, strategies: Mapping[_Strategies, _CleanupStrategy], is_cleanup_in_background: bool) -> None:
         self._strategies = dict(strategies)
         self._is_cleanup_in_background = is_cleanup_in_background
 

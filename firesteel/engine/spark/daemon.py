@@ -7,11 +7,6 @@ runtime would cost each worker most of a second.
 import contextlib
 
 with contextlib.suppress(ImportError):
-    import pandas
-    import pyarrow
-    import pyspark.sql.streaming.proto.StateMessage_pb2
-    import pyspark.worker
-
     import firesteel.engine.spark.stage
     import firesteel.engine.spark.worker
     import firesteel.runtime.state.spark_store  # noqa: F401

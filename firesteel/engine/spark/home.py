@@ -88,7 +88,9 @@ def spark_home(java: Java) -> SparkHome | None:
     """The made Spark home for this Java and PySpark; None where it cannot be made (then pip's own is used)."""
     original = Path(pyspark.__file__).parent
     identity = "|".join([_RECIPE, str(java.home), java.version, str(original), pyspark.__version__, *_FLAGS, _LOG4J])
-    path = cache_folder() / f"spark-{pyspark.__version__}-{hashlib.blake2b(identity.encode(), digest_size=6).hexdigest()}"
+    path = (
+        cache_folder() / f"spark-{pyspark.__version__}-{hashlib.blake2b(identity.encode(), digest_size=6).hexdigest()}"
+    )
     try:
         if not (path / "bin" / "spark-submit").exists():
             _make(path, original, java)
@@ -135,8 +137,12 @@ def _launcher_options(original: Path, java: Java) -> list[str]:
     """The JVM options that Spark's launcher would add (module openings), asked of the launcher itself, once."""
     asked = subprocess.run(
         [
-            java.executable, "-cp", f"{original}/jars/*", "org.apache.spark.launcher.Main",
-            "org.apache.spark.deploy.SparkSubmit", "pyspark-shell",
+            java.executable,
+            "-cp",
+            f"{original}/jars/*",
+            "org.apache.spark.launcher.Main",
+            "org.apache.spark.deploy.SparkSubmit",
+            "pyspark-shell",
         ],
         capture_output=True,
         check=True,

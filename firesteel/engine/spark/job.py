@@ -12,12 +12,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from firesteel.engine.job import EngineJob
-from firesteel.engine.submission import Submission
 from firesteel.engine.spark.errors import translate
-from firesteel.engine.spark.session import get_session, import_paths, ship_files
 from firesteel.engine.spark.files import write_job
+from firesteel.engine.spark.session import get_session, import_paths, ship_files
 from firesteel.engine.spark.source import CONTROL, FiresteelDataSource
 from firesteel.engine.spark.stage import batch_stage, streaming_stage
+from firesteel.engine.submission import Submission
 
 __all__ = ["SparkJob"]
 
@@ -65,7 +65,7 @@ class SparkJob(EngineJob):
         except Exception as error:
             raise translate(error) from error
         address = session.sparkContext.uiWebUrl
-        return session.sparkContext.master + (f", Spark's page at {address}" if address else "")
+        return f"{session.sparkContext.master}" + (f", Spark's page at {address}" if address else "")
 
     def _take(self, frame: DataFrame, batch: int) -> None:
         """The end of a micro-batch. A single action: touching the frame twice would compute the batch twice."""
@@ -115,5 +115,3 @@ class SparkJob(EngineJob):
     def clean_up(self) -> None:
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
-
-

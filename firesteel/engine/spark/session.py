@@ -12,12 +12,12 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from firesteel.engine.submission import Submission
 from firesteel.engine.settings import Settings
 from firesteel.engine.spark.home import SparkHome, spark_home
 from firesteel.engine.spark.java import find_java
 from firesteel.engine.spark.output import forward_worker_output
 from firesteel.engine.spark.warmup import warm_up_later
+from firesteel.engine.submission import Submission
 from firesteel.errors import ConfigurationError, SetupError
 
 __all__ = ["get_session", "import_paths", "ship_files"]

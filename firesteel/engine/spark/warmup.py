@@ -1,8 +1,8 @@
 """The class-data-sharing archive: the classes Spark loads for a job, ready to be mapped instead of parsed.
 
 It is made once, by running a small job of every kind in a JVM that writes the archive when it exits. A start with it
-takes about half the time. The archive lies in the Spark home that :mod:`.home` makes, which is named by Java, PySpark and
-flags: when one of them changes, a new archive is made. A JVM ignores an archive that does not fit it.
+takes about half the time. The archive lies in the Spark home that :mod:`.home` makes, which is named by Java, PySpark
+and flags: when one of them changes, a new archive is made. A JVM ignores an archive that does not fit it.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from firesteel.datastream.accumulate import Accumulate
 from firesteel.datastream.time_domain import TimeDomain
@@ -22,6 +22,16 @@ __all__ = ["KeyedOperator", "KeyedProcessOperator", "ReduceOperator"]
 
 _MISSING = object()
 _TIMERS_AT_ONCE = 4096
+
+
+class _Timer(NamedTuple):
+    """What stands for the element in a failure of on_timer."""
+
+    time: int
+    key: Any
+
+    def __repr__(self) -> str:
+        return f"timer {self.time} of key {self.key!r}"
 
 
 class KeyedOperator(Operator):
@@ -173,7 +183,7 @@ class KeyedProcessOperator(KeyedOperator):
                 if produced is not None:
                     results.extend(map(detached, produced) if backend.shared else produced)
             except Exception as error:
-                raise self.failure(error, f"timer {time} of key {key!r}") from error
+                raise self.failure(error, _Timer(time, key)) from error
             times += [clock.timestamp] * (len(results) - len(times))
         self.out.emit_tagged(results, times if timed else None)
 

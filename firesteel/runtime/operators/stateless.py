@@ -169,4 +169,3 @@ class TimestampsOperator(Operator):
             self._emit_watermark()
         if self._idle_timeout is not None and not self._seen:
             self.out.idle(self.node.id, self._idle_timeout)
-

@@ -97,8 +97,7 @@ class KeyedStateBackend:
     def forget(self, key: Any) -> None:
         """Drops a key's state without a trace: in BATCH mode no later record can ask for it."""
         for table in self._tables.values():
-            table.live.pop(key, None)
-            table.dirty.discard(key)
+            table.forget(key)
         self.ready.discard(key)
 
     def changes(self) -> Iterator[tuple[bytes, bytes | None]]:
@@ -129,9 +128,7 @@ class LiveValueState(ValueState[Any]):
             self.live.pop(key, None)
         else:
             if self._check is not None and not self._check(value):
-                raise ProgramError(
-                    f"State {self._descriptor.name!r}: {self._descriptor.type_info.explain(value)}"
-                )
+                raise ProgramError(f"State {self._descriptor.name!r}: {self._descriptor.type_info.explain(value)}")
             self.live[key] = value
         self.dirty.add(key)
 

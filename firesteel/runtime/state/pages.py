@@ -43,15 +43,20 @@ class TableShape:
     pages: int = 1
 
     def page_of(self, hashed: int) -> int:
-        """The page of a hash under linear hashing.
+        """The page of a hash.
 
-        >>> [TableShape(pages=3).page_of(h) for h in range(4)]
+        The low bits already chose the subtask (through the key group), so the high ones are mixed in.
+        """
+        return self.slot(hashed ^ (hashed >> 15))
+
+    def slot(self, number: int) -> int:
+        """Linear hashing: as many low bits as lead to a page that exists.
+
+        >>> [TableShape(pages=3).slot(number) for number in range(4)]
         [0, 1, 2, 1]
         """
-        # The low bits already chose the subtask (through the key group), so mix in the high ones.
-        hashed ^= hashed >> 15
         top = 1 << (self.pages - 1).bit_length()
-        page = hashed & (top - 1)
+        page = number & (top - 1)
         return page if page < self.pages else page & ((top >> 1) - 1)
 
 
@@ -78,14 +83,19 @@ class PagedTable:
         self._store = store
         self._shape = shape
         self._pages: dict[int, dict[Any, Any]] = {}
-        self._where: dict[Any, int] = {}
+        self._hashes: dict[Any, int] = {}
 
     def load(self, keys: Iterable[Any]) -> None:
         """Reads the pages of these keys unless they are here already."""
-        page_of = self._shape.page_of
-        found = {key: page_of(stable_hash(key)) for key in keys}
-        self._where.update(found)
-        self._read(set(found.values()).difference(self._pages))
+        found = {key: stable_hash(key) for key in keys}
+        self._hashes.update(found)
+        self._read(set(map(self._shape.page_of, found.values())).difference(self._pages))
+
+    def forget(self, key: Any) -> None:
+        """Drops what is known of a key in this batch, without a trace."""
+        self.live.pop(key, None)
+        self.dirty.discard(key)
+        self._hashes.pop(key, None)
 
     def _read(self, numbers: Iterable[int]) -> None:
         wanted = sorted(numbers)
@@ -104,10 +114,11 @@ class PagedTable:
 
     def changes(self) -> Iterator[tuple[bytes, bytes | None]]:
         """What the store must learn of this batch. The table is spent afterwards."""
-        shape, live, pages, where = self._shape, self.live, self._pages, self._where
+        shape, live, pages, hashes = self._shape, self.live, self._pages, self._hashes
         changed: set[int] = set()
+        page_of = shape.page_of
         for key in self.dirty:
-            number = where[key]
+            number = page_of(hashes[key])
             changed.add(number)
             page = pages[number]
             if key in live:
@@ -116,33 +127,35 @@ class PagedTable:
             elif key in page:
                 shape.entries -= 1
                 del page[key]
-        for _ in range(self._splits()):
-            changed.update(self._split())
+        changed.update(self._grow(self._wanted_pages()))
         for number in sorted(changed):
             page = pages[number]
             yield self._cell(number), pickle.dumps(page, pickle.HIGHEST_PROTOCOL) if page else None
 
-    def _splits(self) -> int:
-        """How many pages to add now, at most about as many as the batch touched."""
-        touched = len(self._where) / max(1, len(self._pages))
-        room = min(max(touched * TOUCHES_TO_ENTRIES, SMALL_PAGE), LARGE_PAGE)
-        wanted = math.ceil(self._shape.entries / room) - self._shape.pages
-        return min(max(wanted, 0), 2 * len(self._pages) + len(self.dirty) // SMALL_PAGE)
-
-    def _split(self) -> tuple[int, int]:
-        """Adds one page and moves to it what belongs there from the page whose turn it is."""
+    def _wanted_pages(self) -> int:
+        """How many pages the table should have, at most a few times as many as the batch touched more than now."""
         shape = self._shape
-        new = shape.pages
-        old = new & ((1 << (new.bit_length() - 1)) - 1)
-        if old not in self._pages:
-            self._read([old])
-        shape.pages += 1
-        source, kept, moved = self._pages[old], {}, {}
-        for key, value in source.items():
-            target = kept if shape.page_of(stable_hash(key)) == old else moved
-            target[key] = value
-        self._pages[old], self._pages[new] = kept, moved
-        return old, new
+        touched = len(self._hashes) / max(1, len(self._pages))
+        room = min(max(touched * TOUCHES_TO_ENTRIES, SMALL_PAGE), LARGE_PAGE)
+        limit = shape.pages + 2 * len(self._pages) + len(self.dirty) // SMALL_PAGE
+        return max(shape.pages, min(math.ceil(shape.entries / room), limit))
+
+    def _grow(self, wanted: int) -> set[int]:
+        """Adds pages and moves to them what belongs there. Returns the pages that changed."""
+        shape, pages, hashes = self._shape, self._pages, self._hashes
+        before = TableShape(pages=shape.pages)
+        # A new page takes entries of the one that its number led to before.
+        parents = {before.slot(number) for number in range(shape.pages, wanted)}
+        self._read(parents.difference(pages))
+        shape.pages = wanted
+        pages.update((number, {}) for number in range(before.pages, wanted))
+        page_of = shape.page_of
+        for parent in parents:
+            entries, pages[parent] = pages[parent], {}
+            for key, value in entries.items():
+                hashed = hashes.get(key)
+                pages[page_of(stable_hash(key) if hashed is None else hashed)][key] = value
+        return parents | set(range(before.pages, wanted))
 
 
 def table_pages(prefix: bytes, shape: TableShape) -> list[bytes]:

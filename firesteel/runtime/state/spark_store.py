@@ -54,8 +54,7 @@ class SparkStore:
         name = self._map._state_name
         for window in _windows(changes):
             self._send(
-                _remove_request(name, key) if value is None else _put_request(name, key, value)
-                for key, value in window
+                _remove_request(name, key) if value is None else _put_request(name, key, value) for key, value in window
             )
             for _ in window:
                 status, error, _ignored = self._client._receive_proto_message()

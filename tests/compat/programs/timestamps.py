@@ -34,9 +34,9 @@ def main() -> None:
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Hundred())
     timed = numbers.assign_timestamps_and_watermarks(strategy)
     timed.process(Unkeyed(), Types.STRING()).print("timed unkeyed")
-    timed.map(lambda n: n + 1, Types.INT()).key_by(lambda n: n, Types.INT()).process(
-        Keyed(), Types.STRING()
-    ).print("timed keyed")
+    timed.map(lambda n: n + 1, Types.INT()).key_by(lambda n: n, Types.INT()).process(Keyed(), Types.STRING()).print(
+        "timed keyed"
+    )
     numbers.process(Unkeyed(), Types.STRING()).print("untimed unkeyed")
     numbers.key_by(lambda n: n, Types.INT()).process(Keyed(), Types.STRING()).print("untimed keyed")
     env.execute("timestamps")

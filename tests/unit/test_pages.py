@@ -1,0 +1,163 @@
+"""The paged table behaves as a dict that is kept between batches, and reads only what a batch touches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firesteel.runtime.keys import stable_hash
+from firesteel.runtime.state import pages as pages_module
+from firesteel.runtime.state.pages import LARGE_PAGE, SMALL_PAGE, PagedTable, TableShape, table_pages
+from firesteel.runtime.state.store import MemoryStore
+
+
+class CountingStore(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self.read = self.written = 0
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        self.read += len(keys)
+        return super().get_many(keys)
+
+    def write(self, changes: Any) -> None:
+        listed = list(changes)
+        self.written += len(listed)
+        super().write(listed)
+
+
+def apply(store: MemoryStore, shape: TableShape, batch: dict[Any, Any]) -> None:
+    """One batch: None deletes, anything else is put."""
+    table = PagedTable(b"t", store, shape)
+    table.load(batch)
+    for key, value in batch.items():
+        if value is None:
+            table.live.pop(key, None)
+        else:
+            table.live[key] = value
+        table.dirty.add(key)
+    store.write(table.changes())
+
+
+def content(store: MemoryStore, shape: TableShape, keys: Any) -> dict[Any, Any]:
+    table = PagedTable(b"t", store, shape)
+    table.load(keys)
+    return {key: table.live[key] for key in keys if key in table.live}
+
+
+KEYS = st.one_of(st.integers(0, 400), st.text(max_size=2), st.tuples(st.integers(0, 5), st.booleans()))
+BATCHES = st.lists(st.dictionaries(KEYS, st.one_of(st.none(), st.integers()), max_size=200), max_size=8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(BATCHES, st.sampled_from([1, 3, SMALL_PAGE]))
+def test_a_table_is_a_dict(batches: list[dict[Any, Any]], small_page: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        # Small pages, so that few keys are enough to split them.
+        patch.setattr(pages_module, "SMALL_PAGE", small_page)
+        patch.setattr(pages_module, "LARGE_PAGE", small_page * 4)
+        store, shape, model = MemoryStore(), TableShape(), {}
+        for batch in batches:
+            apply(store, shape, batch)
+            for key, value in batch.items():
+                if value is None:
+                    model.pop(key, None)
+                else:
+                    model[key] = value
+            every = {key: None for batch in batches for key in batch}
+            assert content(store, shape, every) == model
+            assert shape.entries == len(model)
+            # Nothing lies where nobody would look for it.
+            assert set(store.content) <= set(table_pages(b"t", shape))
+
+
+def test_a_table_grows_page_by_page_and_finds_everything() -> None:
+    store, shape = MemoryStore(), TableShape()
+    for start in range(0, 5000, 500):
+        apply(store, shape, {f"key-{n}": n for n in range(start, start + 500)})
+    assert shape.entries == 5000
+    assert 5000 // LARGE_PAGE < shape.pages <= 5000 // SMALL_PAGE + 1
+    assert content(store, shape, [f"key-{n}" for n in range(5000)]) == {f"key-{n}": n for n in range(5000)}
+
+
+@pytest.mark.parametrize("size", [1_000, 20_000])
+def test_the_cost_of_a_batch_depends_on_what_it_touches(size: int) -> None:
+    store, shape = CountingStore(), TableShape()
+    apply(store, shape, {n: n for n in range(size)})
+    for batch in ({n: -n for n in range(10)}, {size + n: n for n in range(10)}, dict.fromkeys(range(10))):
+        store.read = store.written = 0
+        apply(store, shape, batch)
+        # Ten pages, and at most twice as many new ones split off others.
+        assert store.read <= 30
+        assert store.written <= 50
+
+
+def test_scattered_touches_make_pages_small_and_dense_ones_leave_them_large() -> None:
+    sizes = {}
+    for touched in (10, 4000):
+        store, shape = CountingStore(), TableShape()
+        apply(store, shape, {n: n for n in range(4000)})
+        for _ in range(40):
+            apply(store, shape, dict.fromkeys(range(touched), 1))
+        sizes[touched] = 4000 / shape.pages
+    assert sizes[10] <= SMALL_PAGE < sizes[4000] <= LARGE_PAGE
+
+
+def test_keys_of_one_page_are_read_once() -> None:
+    store, shape = CountingStore(), TableShape()
+    apply(store, shape, {n: n for n in range(2000)})
+    store.read = 0
+    table = PagedTable(b"t", store, shape)
+    page = shape.page_of(stable_hash(7))
+    neighbours = [n for n in range(2000) if shape.page_of(stable_hash(n)) == page]
+    table.load(neighbours)
+    table.load(neighbours)
+    assert store.read == 1
+    assert len(neighbours) > 10
+
+
+def test_an_empty_table_is_not_read_and_an_emptied_one_leaves_nothing() -> None:
+    store, shape = CountingStore(), TableShape()
+    apply(store, shape, {n: n for n in range(300)})
+    assert store.read == 0
+    apply(store, shape, dict.fromkeys(range(300)))
+    assert store.content == {}
+    assert shape.entries == 0
+    store.read = 0
+    apply(store, shape, {1: 1})
+    assert store.read == 0
+    assert content(store, shape, range(300)) == {1: 1}
+
+
+def test_reading_changes_nothing() -> None:
+    store, shape = CountingStore(), TableShape()
+    apply(store, shape, {n: n for n in range(100)})
+    store.written = 0
+    table = PagedTable(b"t", store, shape)
+    table.load(range(100))
+    store.write(table.changes())
+    assert store.written == 0
+
+
+def test_tables_of_different_prefixes_share_a_store() -> None:
+    store, shapes = MemoryStore(), (TableShape(), TableShape())
+    for number, prefix in enumerate((b"a", b"b")):
+        table = PagedTable(prefix, store, shapes[number])
+        table.load(["k"])
+        table.live["k"] = number
+        table.dirty.add("k")
+        store.write(table.changes())
+    table = PagedTable(b"a", store, shapes[0])
+    table.load(["k"])
+    assert table.live == {"k": 0}
+
+
+@given(st.integers(1, 300), st.integers(0, 2**32 - 1))
+def test_a_split_moves_keys_to_the_new_page_only(pages: int, hashed: int) -> None:
+    before, after = TableShape(pages=pages).page_of(hashed), TableShape(pages=pages + 1).page_of(hashed)
+    assert 0 <= before < pages
+    assert after in (before, pages)
