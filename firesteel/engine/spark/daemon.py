@@ -5,13 +5,27 @@ runtime would cost each worker most of a second.
 """
 
 import contextlib
+import importlib
 
-with contextlib.suppress(ImportError):
-    import firesteel.engine.spark.stage
-    import firesteel.engine.spark.worker
-    import firesteel.runtime.state.spark_store  # noqa: F401
-
+import pyspark.worker
 from pyspark.daemon import manager
 
+from firesteel.engine.spark import affinity
+
+PRELOADED = (
+    "pandas",
+    "pyarrow",
+    "pyspark.sql.streaming.proto.StateMessage_pb2",
+    "firesteel.engine.spark.source",
+    "firesteel.engine.spark.stage",
+    "firesteel.engine.spark.worker",
+    "firesteel.runtime.state.spark_store",
+)
+
 if __name__ == "__main__":
+    for name in PRELOADED:
+        # A worker that needs what cannot be imported here will say so in its own words.
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    affinity.install(pyspark.worker)
     manager()

@@ -1,0 +1,269 @@
+"""What each batch reads: sizes, ticks, the last flag, and shares that a replay repeats."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from firesteel.common import Duration, WatermarkStrategy
+from firesteel.connectors.sequence import GeneratedSource
+from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream.connectors.datagen import DataGeneratorSource
+from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+from firesteel.engine.coordinator import FIRST_BATCH, LARGEST_BATCH, BatchSizer, Coordinator
+from firesteel.engine.settings import Settings
+from firesteel.graph.job_graph import build_job_graph
+from firesteel.graph.specs import SourceSpec
+from firesteel.graph.stream_graph import build_stream_graph
+
+NONE = WatermarkStrategy.no_watermarks()
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def coordinator(
+    build: Any, parallelism: int = 2, settings: Settings | None = None, wake_at: Any = None, clock: Any = None
+) -> Coordinator:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    build(env)
+    graph = build_job_graph(build_stream_graph(env._program, parallelism))
+    return Coordinator(
+        graph, settings or Settings(), "/nonexistent", wake_at or (lambda: None), clock or (lambda: 1000)
+    )
+
+
+def numbers(end: int) -> Any:
+    return lambda env: env.from_source(NumberSequenceSource(1, end), NONE, "n").print()
+
+
+def batches(c: Coordinator, start: Any = None) -> list[dict[str, Any]]:
+    offset = start or c.initial()
+    found = []
+    while not offset["last"]:
+        offset = c.next(offset)
+        found.append(offset)
+    return found
+
+
+def records_of(c: Coordinator, start: Any, end: Any) -> list[list[Any]]:
+    """What each task reads between two offsets."""
+    nodes = c._graph.graph.nodes
+    found = []
+    for share in c.plan(start, end):
+        records: list[Any] = []
+        for node_id, part in sorted(share.shares.items()):
+            spec = nodes[node_id].spec
+            assert isinstance(spec, SourceSpec)
+            if part is not None:
+                records += [value for values, _ in spec.source.read(part) for value in values]
+        found.append(records)
+    return found
+
+
+class TestBatches:
+    def test_a_bounded_source_ends_with_the_last_flag(self) -> None:
+        c = coordinator(numbers(25), settings=Settings(max_records=10))
+        found = batches(c)
+        assert [o["batch"] for o in found] == [1, 2, 3]
+        assert [o["last"] for o in found] == [False, False, True]
+        assert c.next(found[-1]) is found[-1]
+
+    def test_offsets_are_small_json(self) -> None:
+        c = coordinator(numbers(25))
+        (offset,) = batches(c)
+        assert json.loads(json.dumps(offset)) == offset
+        assert len(json.dumps(offset)) < 200
+
+    def test_all_records_are_read_once_and_in_order(self) -> None:
+        c = coordinator(numbers(25), settings=Settings(max_records=10))
+        offsets = [c.initial(), *batches(c)]
+        read = [records_of(c, a, b) for a, b in zip(offsets, offsets[1:], strict=False)]
+        assert [n for batch in read for task in batch for n in task] == list(range(1, 26))
+        assert read[0] == [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]]
+
+    def test_the_same_offsets_give_the_same_shares_in_another_run(self) -> None:
+        def build(env: StreamExecutionEnvironment) -> None:
+            stream = env.from_collection(list("abcdefghij"))
+            stream.union(env.from_collection(list("klmnopqrst"))).print()
+
+        first = coordinator(build, settings=Settings(max_records=6))
+        offsets = [first.initial(), *batches(first)]
+        second = coordinator(build, settings=Settings(max_records=100))
+        for start, end in zip(offsets, offsets[1:], strict=False):
+            restored = [json.loads(json.dumps(o)) for o in (start, end)]
+            assert second.plan(*restored) == first.plan(start, end)
+
+    def test_a_replayed_batch_sees_the_same_time(self) -> None:
+        clock = Clock()
+        c = coordinator(numbers(25), clock=clock)
+        start = c.initial()
+        end = c.next(start)
+        clock.now += 5000
+        assert {share.time for share in c.plan(start, end)} == {1000}
+
+    def test_time_never_goes_back(self) -> None:
+        clock = Clock()
+        c = coordinator(numbers(25), settings=Settings(max_records=10), clock=clock)
+        first = c.next(c.initial())
+        clock.now = 10
+        assert c.next(first)["time"] == 1000
+
+    def test_an_empty_source_is_one_last_batch(self) -> None:
+        c = coordinator(lambda env: env.from_collection([]).print())
+        (offset,) = batches(c)
+        assert offset["last"]
+        shares = c.plan(c.initial(), offset)
+        assert [share.shares for share in shares] == [{}, {}]
+        assert all(share.last and share.ended for share in shares)
+
+    def test_the_job_ends_with_its_longest_source_and_earlier_ends_are_told_in_every_batch(self) -> None:
+        def build(env: StreamExecutionEnvironment) -> None:
+            env.from_collection([1, 2]).union(env.from_collection(list(range(9)))).print()
+
+        c = coordinator(build, settings=Settings(max_records=4))
+        offsets = [c.initial(), *batches(c)]
+        ended = [c.plan(a, b)[0].ended for a, b in zip(offsets, offsets[1:], strict=False)]
+        assert [len(e) for e in ended] == [1] * (len(ended) - 1) + [2]
+        assert len(ended) > 2
+
+    def test_everything_at_once_for_batch_mode(self) -> None:
+        c = coordinator(numbers(25), settings=Settings(max_records=1))
+        shares = c.everything()
+        assert all(share.last for share in shares)
+        assert [share.subtask for share in shares] == [0, 1]
+
+    def test_no_plan_between_equal_offsets(self) -> None:
+        c = coordinator(numbers(5))
+        assert c.plan(c.initial(), c.initial()) == []
+
+    def test_sources_share_a_batch(self) -> None:
+        def build(env: StreamExecutionEnvironment) -> None:
+            for _ in range(2):
+                env.from_source(NumberSequenceSource(1, 100), NONE, "n").print()
+
+        c = coordinator(build, settings=Settings(max_records=10))
+        assert list(c.next(c.initial())["positions"].values()) == [5, 5]
+
+
+class TestTicks:
+    """A batch without data: when a timer is due, a source may fall idle, or a job was restarted."""
+
+    def endless(self, strategy: WatermarkStrategy = NONE, **options: Any) -> tuple[Coordinator, Any]:
+        source = DataGeneratorSource(lambda n: n, records_per_second=0.0001)
+        c = coordinator(lambda env: env.from_source(source, strategy, "n").print(), **options)
+        return c, c.initial()
+
+    def test_nothing_to_do_gives_the_same_offset(self) -> None:
+        c, start = self.endless()
+        assert c.next(start) is start
+
+    def test_a_timer_that_is_due(self) -> None:
+        wake: list[int | None] = [None]
+        clock = Clock()
+        c, start = self.endless(wake_at=lambda: wake[0], clock=clock)
+        assert c.next(start) is start
+        wake[0] = 1500
+        assert c.next(start) is start
+        clock.now = 1500
+        tick = c.next(start)
+        assert (tick["batch"], tick["time"], tick["last"]) == (1, 1500, False)
+        assert tick["positions"] == start["positions"]
+        assert [share.shares for share in c.plan(start, tick)] == [{}, {}]
+
+    def test_a_source_that_may_fall_idle(self) -> None:
+        clock = Clock()
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_seconds(1))
+        c, start = self.endless(strategy, clock=clock)
+        start["time"] = clock.now
+        assert c.next(start) is start
+        clock.now += 499
+        assert c.next(start) is start
+        clock.now += 1
+        assert c.next(start)["batch"] == 1
+
+    def test_a_restarted_job_ticks_once_to_learn_its_timers(self) -> None:
+        c, start = self.endless()
+        start["batch"] = 7
+        tick = c.next(start)
+        assert tick["batch"] == 8
+        assert c.next(tick) is tick
+
+    def test_the_interval_is_the_least_time_between_batches(self) -> None:
+        c = coordinator(numbers(100), settings=Settings(max_records=10, interval_ms=150))
+        first = c.next(c.initial())
+        began = time.monotonic()
+        assert c.next(first) is first
+        while (second := c.next(first)) is first:
+            pass
+        assert second["batch"] == 2
+        assert time.monotonic() - began > 0.1
+
+
+class TestSizes:
+    def test_it_grows_towards_the_target(self) -> None:
+        sizer = BatchSizer(target_ms=1000)
+        assert sizer.limit == FIRST_BATCH
+        sizer.observe(FIRST_BATCH, 100)
+        assert sizer.limit == 10 * FIRST_BATCH
+
+    def test_it_shrinks_slowly_and_never_below_the_first(self) -> None:
+        sizer = BatchSizer(target_ms=1000)
+        sizer.limit = 100 * FIRST_BATCH
+        sizer.observe(sizer.limit, 1_000_000)
+        assert sizer.limit == 25 * FIRST_BATCH
+        for _ in range(10):
+            sizer.observe(sizer.limit, 1_000_000)
+        assert sizer.limit == FIRST_BATCH
+
+    def test_it_is_bounded(self) -> None:
+        sizer = BatchSizer(target_ms=1000)
+        for _ in range(10):
+            sizer.observe(sizer.limit, 0)
+        assert sizer.limit == LARGEST_BATCH
+
+    def test_a_batch_that_was_not_full_says_nothing(self) -> None:
+        sizer = BatchSizer(target_ms=1000)
+        sizer.observe(10, 1_000_000)
+        assert sizer.limit == FIRST_BATCH
+
+    def test_a_fixed_size_stays(self) -> None:
+        sizer = BatchSizer(target_ms=1000, fixed=7)
+        sizer.observe(7, 1)
+        assert sizer.limit == 7
+
+
+class TestRate:
+    def test_so_many_a_second_and_no_burst_at_the_start(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        now = [50.0]
+        monkeypatch.setattr("firesteel.connectors.sequence.time.monotonic", lambda: now[0])
+        source = GeneratedSource(lambda n: n, None, 10)
+        # A restart at a late position has no more allowance than a first start.
+        assert source.latest(1000, 10**6) == 1000
+        now[0] += 0.25
+        assert source.latest(1000, 10**6) == 1002
+        now[0] += 0.25
+        assert source.latest(1002, 10**6) == 1005
+        now[0] += 1
+        assert source.latest(1005, 4) == 1009
+        assert source.latest(1009, 10**6) == 1015
+
+    def test_less_than_one_a_second(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        now = [0.0]
+        monkeypatch.setattr("firesteel.connectors.sequence.time.monotonic", lambda: now[0])
+        source = GeneratedSource(lambda n: n, None, 0.5)
+        reached = []
+        position = 0
+        for _ in range(9):
+            position = source.latest(position, 100)
+            reached.append(position)
+            now[0] += 0.5
+        assert reached == [0, 0, 0, 0, 1, 1, 1, 1, 2]

@@ -1,0 +1,420 @@
+"""Sources: every record once, whatever the shares, the batches, the restarts."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from firesteel.connectors import socket as socket_module
+from firesteel.connectors.blocks import blocks
+from firesteel.connectors.collection import CollectionSource
+from firesteel.connectors.sequence import GeneratedSource, SequenceSource
+from firesteel.connectors.socket import SocketSource
+from firesteel.connectors.source import CHUNK_RECORDS, SplitSource
+from firesteel.connectors.text import TextFileSource
+from firesteel.datastream.connectors.datagen import DataGeneratorSource
+from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+from firesteel.errors import ProgramError
+
+
+def read(source: SplitSource, shares: list[Any]) -> list[Any]:
+    return [
+        value for share in shares if share is not None for values, _ in source.read(share) for value in values
+    ]
+
+
+def read_all(source: SplitSource, batch: int = 10**9, parallelism: int = 2) -> list[Any]:
+    """The whole of a bounded source in batches."""
+    position, found = source.initial(), []
+    while not source.ended(position):
+        end = source.latest(position, batch)
+        found += read(source, source.plan(position, end, parallelism))
+        position = end
+    return found
+
+
+class TestBlocks:
+    @given(st.integers(0, 1000), st.integers(0, 100), st.integers(1, 12))
+    def test_contiguous_complete_and_of_nearly_equal_size(self, start: int, size: int, parts: int) -> None:
+        found = blocks(start, start + size, parts)
+        assert len(found) == parts
+        numbers = [n for block in found if block is not None for n in range(*block)]
+        assert numbers == list(range(start, start + size))
+        sizes = [0 if block is None else block[1] - block[0] for block in found]
+        assert max(sizes) - min(sizes) <= 1
+
+    @pytest.mark.parametrize(("size", "parts"), [(1, 2), (1, 3), (2, 3), (3, 8)])
+    def test_small_batches_go_to_all_by_turns(self, size: int, parts: int) -> None:
+        seen = set()
+        for start in range(0, size * parts, size):
+            seen |= {n for n, block in enumerate(blocks(start, start + size, parts)) if block is not None}
+        assert seen == set(range(parts))
+
+
+class TestCollection:
+    @settings(deadline=None)
+    @given(st.lists(st.integers(), max_size=50), st.integers(1, 20), st.integers(1, 4))
+    def test_every_element_once_and_in_order(self, values: list[int], batch: int, parallelism: int) -> None:
+        assert read_all(CollectionSource.of(values), batch, parallelism) == values
+
+    def test_shares_across_the_borders_of_pieces(self) -> None:
+        values = list(range(2 * CHUNK_RECORDS + 10))
+        source = CollectionSource.of(values)
+        assert read_all(source, CHUNK_RECORDS - 7, 3) == values
+        low, high = CHUNK_RECORDS - 2, CHUNK_RECORDS + 2
+        assert read(source, source.plan(low, high, 1)) == values[low:high]
+
+    def test_what_travels_to_tasks_has_no_data_but_reads_any_share(self) -> None:
+        source = CollectionSource.of(["x" * 1000])
+        shares = source.plan(0, 1, 1)
+        light = source.for_tasks()
+        assert len(pickle.dumps(light)) < 300
+        assert read(light, shares) == ["x" * 1000]
+
+    def test_a_changed_list_changes_nothing(self) -> None:
+        values = [[1]]
+        source = CollectionSource.of(values)
+        values[0].append(2)
+        values.append([3])
+        assert read_all(source) == [[1]]
+
+
+class TestSequence:
+    @pytest.mark.parametrize(("start", "end"), [(1, 10), (-3, 3), (7, 7), (5, 4)])
+    @pytest.mark.parametrize("batch", [1, 3, 100])
+    def test_both_ends_included(self, start: int, end: int, batch: int) -> None:
+        assert read_all(SequenceSource(start, end), batch) == list(range(start, end + 1))
+
+    def test_large_shares_come_in_chunks(self) -> None:
+        source = SequenceSource(0, 3 * CHUNK_RECORDS)
+        sizes = [len(values) for values, _ in source.read((0, 3 * CHUNK_RECORDS + 1))]
+        assert sizes == [CHUNK_RECORDS] * 3 + [1]
+
+    def test_an_empty_sequence_is_refused(self) -> None:
+        with pytest.raises(ProgramError, match="needs start <= end, got 5 and 4"):
+            NumberSequenceSource(5, 4)
+
+
+class TestGenerator:
+    def test_a_function_of_the_index(self) -> None:
+        source = GeneratedSource(lambda index: index * index, 7, None)
+        assert source.bounded
+        assert read_all(source, 3) == [0, 1, 4, 9, 16, 25, 36]
+
+    def test_without_a_count_it_never_ends(self) -> None:
+        source = GeneratedSource(str, None, None)
+        assert not source.bounded
+        assert source.latest(10**12, 100) == 10**12 + 100
+        assert not source.ended(10**12)
+
+    def test_nothing_at_all(self) -> None:
+        assert read_all(GeneratedSource(str, 0, None)) == []
+
+    def test_what_is_refused(self) -> None:
+        with pytest.raises(ProgramError, match="count must be 0 or more"):
+            DataGeneratorSource(str, count=-1)
+        with pytest.raises(ProgramError, match="records_per_second must be above 0, got 0"):
+            DataGeneratorSource(str, records_per_second=0)
+        with pytest.raises(ProgramError, match="Expected a MapFunction or a callable"):
+            DataGeneratorSource("text")
+
+
+class TestText:
+    @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(
+        lines=st.lists(st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=8)),
+        ends=st.data(),
+        last=st.booleans(),
+    )
+    def test_any_cut_of_the_bytes_gives_every_line_once(
+        self, tmp_path: Path, lines: list[str], ends: Any, last: bool
+    ) -> None:
+        """Line ends of both kinds, with and without one at the end of the file."""
+        text = "".join(line + ends.draw(st.sampled_from(["\n", "\r\n"])) for line in lines)
+        if not last and lines:
+            text = text.removesuffix("\n").removesuffix("\r")
+        expected = lines[:-1] if not last and lines and not lines[-1] else lines
+        file = tmp_path / "text"
+        content = text.encode()
+        file.write_bytes(content)
+        source = TextFileSource.of(str(file))
+        cuts = sorted(ends.draw(st.lists(st.integers(0, len(content)), max_size=4)))
+        bounds = [0, *cuts, len(content)]
+        shares = [(low, high) for low, high in zip(bounds, bounds[1:], strict=False) if low < high]
+        assert read(source, shares) == expected
+
+    def test_every_single_cut(self, tmp_path: Path) -> None:
+        content = "a\r\nbb\n\nçé\n\r\nlast".encode()
+        file = tmp_path / "text"
+        file.write_bytes(content)
+        source = TextFileSource.of(str(file))
+        for cut in range(1, len(content)):
+            assert read(source, [(0, cut), (cut, len(content))]) == ["a", "bb", "", "çé", "", "last"]
+
+    @pytest.mark.parametrize("parallelism", [1, 3])
+    def test_batches_smaller_than_a_line(self, tmp_path: Path, parallelism: int) -> None:
+        lines = ["x" * 300, "y", "z" * 500]
+        (tmp_path / "text").write_text("\n".join(lines))
+        assert read_all(TextFileSource.of(str(tmp_path / "text")), 1, parallelism) == lines
+
+    def test_an_empty_file(self, tmp_path: Path) -> None:
+        (tmp_path / "text").touch()
+        source = TextFileSource.of(str(tmp_path / "text"))
+        assert source.ended(source.initial())
+        assert read_all(source) == []
+
+    def test_a_folder_is_read_file_by_file_without_hidden_ones(self, tmp_path: Path) -> None:
+        (tmp_path / "b").write_text("b1\nb2")
+        (tmp_path / "a").write_text("a1\n")
+        (tmp_path / "empty").touch()
+        (tmp_path / "_SUCCESS").write_text("no")
+        (tmp_path / ".hidden").write_text("no")
+        (tmp_path / "sub").mkdir()
+        (tmp_path / "sub" / "c").write_text("c1")
+        (tmp_path / "_tmp").mkdir()
+        (tmp_path / "_tmp" / "d").write_text("no")
+        for batch, parallelism in ((1, 1), (1000, 3)):
+            assert read_all(TextFileSource.of(f"file://{tmp_path}"), batch, parallelism) == ["a1", "b1", "b2", "c1"]
+
+    def test_a_single_carriage_return_belongs_to_the_line_end(self, tmp_path: Path) -> None:
+        (tmp_path / "text").write_bytes(b"a\r\r\nb\rc\n")
+        assert read_all(TextFileSource.of(str(tmp_path / "text"))) == ["a\r", "b\rc"]
+
+    def test_other_character_sets(self, tmp_path: Path) -> None:
+        (tmp_path / "text").write_bytes("é\nü".encode("latin-1"))
+        assert read_all(TextFileSource.of(str(tmp_path / "text"), "latin-1")) == ["é", "ü"]
+        (tmp_path / "bom").write_bytes("é\nü".encode("utf-8-sig"))
+        assert read_all(TextFileSource.of(str(tmp_path / "bom"), "utf-8-sig")) == ["é", "ü"]
+
+    def test_what_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(ProgramError, match=r"there is no file or folder '.*nothing'"):
+            TextFileSource.of(str(tmp_path / "nothing"))
+        (tmp_path / "text").touch()
+        with pytest.raises(ProgramError, match="Python knows no character set 'klingon'"):
+            TextFileSource.of(str(tmp_path / "text"), "klingon")
+        for wide in ("UTF-16", "utf-16-be", "utf-32"):
+            with pytest.raises(ProgramError, match="cannot be told apart by their bytes. Convert the file to UTF-8"):
+                TextFileSource.of(str(tmp_path / "text"), wide)
+
+
+class Server:
+    """Sends what it is told to whoever is connected."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket.settimeout(10)
+        self.port: int = self._socket.getsockname()[1]
+        self._client: socket.socket | None = None
+
+    def accept(self) -> None:
+        self._client, _ = self._socket.accept()
+
+    def send(self, data: bytes) -> None:
+        assert self._client is not None
+        self._client.sendall(data)
+
+    def hang_up(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def close(self) -> None:
+        self.hang_up()
+        self._socket.close()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end, "nothing happened in time"
+        time.sleep(0.002)
+
+
+class TestSocket:
+    @pytest.fixture
+    def server(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+        monkeypatch.setattr(socket_module, "RETRY_SECONDS", 0.02)
+        server = Server()
+        yield server
+        server.close()
+
+    @pytest.fixture
+    def start(self, server: Server, tmp_path: Path) -> Iterator[Callable[..., SocketSource]]:
+        sources: list[SocketSource] = []
+
+        def start(**options: Any) -> SocketSource:
+            source = SocketSource("127.0.0.1", server.port, **options)
+            source.start(str(tmp_path / "log"))
+            sources.append(source)
+            return source
+
+        yield start
+        for source in sources:
+            source.stop()
+
+    @staticmethod
+    def lines(source: SocketSource, count: int, position: int = 0, parallelism: int = 1) -> tuple[list[str], int]:
+        """Waits for so many lines; gives back them and the position behind them."""
+        wait_for(lambda: source.count(position, source.latest(position, 10**6)) >= count)
+        end = source.latest(position, 10**6)
+        return read(source, source.plan(position, end, parallelism)), end
+
+    def test_lines(self, server: Server, start: Callable[..., SocketSource]) -> None:
+        source = start()
+        server.accept()
+        server.send(b"one\ntwo\r\n\nthr")
+        lines, position = self.lines(source, 3)
+        assert lines == ["one", "two", ""]
+        server.send("ee é\n".encode())
+        assert self.lines(source, 1, position)[0] == ["three é"]
+        assert not source.ended(position)
+
+    @pytest.mark.parametrize("parallelism", [1, 2, 3, 5])
+    def test_shares_keep_the_order(
+        self, server: Server, start: Callable[..., SocketSource], parallelism: int
+    ) -> None:
+        source = start()
+        server.accept()
+        server.send(b"a\nb\nc\nd\n")
+        assert self.lines(source, 4, parallelism=parallelism)[0] == ["a", "b", "c", "d"]
+        shares = source.plan(0, 8, parallelism)
+        assert len(shares) == parallelism
+
+    def test_a_delimiter_that_the_network_cuts_in_two(
+        self, server: Server, start: Callable[..., SocketSource]
+    ) -> None:
+        source = start(delimiter="<end>")
+        server.accept()
+        for piece in (b"one<e", b"nd>two", b"<end", b">", b"th\r", b"<end>"):
+            server.send(piece)
+            time.sleep(0.01)
+        assert self.lines(source, 3)[0] == ["one", "two", "th\r"]
+
+    def test_half_a_record_is_not_offered(self, server: Server, start: Callable[..., SocketSource]) -> None:
+        source = start()
+        server.accept()
+        server.send(b"whole\nhal")
+        lines, position = self.lines(source, 1)
+        assert lines == ["whole"]
+        wait_for(lambda: source._durable == len(b"whole\nhal"))
+        assert source.latest(position, 10**6) == position
+
+    def test_it_connects_again_and_a_broken_connection_ends_its_record(
+        self, server: Server, start: Callable[..., SocketSource]
+    ) -> None:
+        source = start()
+        server.accept()
+        server.send(b"one\nbro")
+        wait_for(lambda: source._durable == 7)
+        server.hang_up()
+        server.accept()
+        server.send(b"two\n")
+        assert self.lines(source, 3)[0] == ["one", "bro", "two"]
+
+    def test_it_waits_for_a_server_that_is_not_there_yet(self, tmp_path: Path, monkeypatch: Any) -> None:
+        monkeypatch.setattr(socket_module, "RETRY_SECONDS", 0.02)
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+        source = SocketSource("127.0.0.1", port)
+        source.start(str(tmp_path))
+        try:
+            time.sleep(0.1)
+            with socket.create_server(("127.0.0.1", port)) as late:
+                late.settimeout(10)
+                client, _ = late.accept()
+                with client:
+                    client.sendall(b"hello\n")
+                    assert self.lines(source, 1)[0] == ["hello"]
+        finally:
+            source.stop()
+
+    def test_a_restart_reads_again_what_was_received(
+        self, server: Server, start: Callable[..., SocketSource]
+    ) -> None:
+        source = start()
+        server.accept()
+        server.send(b"one\ntwo\nthree\n")
+        _, position = self.lines(source, 3)
+        source.stop()
+        again = start()
+        # The batch that was planned before the crash is replayed as it was, without a connection.
+        assert read(again, again.plan(0, position, 2)) == ["one", "two", "three"]
+        server.accept()
+        server.send(b"four\n")
+        assert self.lines(again, 1, position)[0] == ["four"]
+
+    def test_a_restart_does_not_glue_half_a_record_to_a_new_connections_first(
+        self, server: Server, start: Callable[..., SocketSource], tmp_path: Path
+    ) -> None:
+        (tmp_path / "log").mkdir()
+        (tmp_path / "log" / "socket.log").write_bytes(b"whole\nhal")
+        source = start()
+        server.accept()
+        server.send(b"new\n")
+        assert self.lines(source, 3)[0] == ["whole", "hal", "new"]
+
+    def test_batches_are_limited_and_end_at_a_record(
+        self, server: Server, start: Callable[..., SocketSource]
+    ) -> None:
+        source = start()
+        server.accept()
+        lines = [f"line {n:03d}" for n in range(100)]
+        server.send("".join(f"{line}\n" for line in lines).encode())
+        self.lines(source, 100)
+        position, found, batches = 0, [], 0
+        while (end := source.latest(position, 2)) > position:
+            found += read(source, source.plan(position, end, 2))
+            position, batches = end, batches + 1
+        assert found == lines
+        assert batches > 5
+
+    def test_a_record_longer_than_a_batch(self, server: Server, start: Callable[..., SocketSource]) -> None:
+        source = start()
+        server.accept()
+        server.send(b"x" * 1000 + b"\n")
+        wait_for(lambda: source.latest(0, 1) > 0)
+        assert read(source, source.plan(0, source.latest(0, 1), 1)) == ["x" * 1000]
+
+    def test_without_retries_it_ends_with_the_connection(
+        self, server: Server, start: Callable[..., SocketSource]
+    ) -> None:
+        source = start(max_retry=0)
+        server.accept()
+        server.send(b"one\ntwo")
+        server.hang_up()
+        wait_for(lambda: source._gone)
+        lines, position = self.lines(source, 2)
+        assert lines == ["one", "two"]
+        assert source.ended(position)
+        assert not source.ended(0)
+
+    def test_it_pickles_without_its_connection(self, server: Server, start: Callable[..., SocketSource]) -> None:
+        source = start()
+        server.accept()
+        copy = pickle.loads(pickle.dumps(source))
+        assert read(copy, [[b"a", b"b"]]) == ["a", "b"]
+        copy.stop()
+
+    def test_stopping_ends_its_thread(self, server: Server, start: Callable[..., SocketSource]) -> None:
+        source = start()
+        server.accept()
+        source.stop()
+        assert not [t for t in threading.enumerate() if t.name == "firesteel-socket" and t is source._thread]
+
+    @pytest.mark.parametrize("port", [0, 65536, "80", None])
+    def test_a_port_is_refused(self, port: Any) -> None:
+        with pytest.raises(ProgramError, match="A port is a number from 1 to 65535"):
+            SocketSource("localhost", port)
+
+    def test_an_empty_delimiter_is_refused(self) -> None:
+        with pytest.raises(ProgramError, match="The delimiter of a socket stream must not be empty"):
+            SocketSource("localhost", 80, "")

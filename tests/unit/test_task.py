@@ -1,0 +1,148 @@
+"""Tasks by themselves: a replay gives the same frames, and frames stay bounded."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from firesteel.common import Types, WatermarkStrategy
+from firesteel.common.watermark_strategy import TimestampAssigner
+from firesteel.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.engine.coordinator import Coordinator
+from firesteel.engine.pickling import pickle_job
+from firesteel.engine.settings import Settings
+from firesteel.graph.job_graph import build_job_graph
+from firesteel.graph.stream_graph import build_stream_graph
+from firesteel.runtime.frames import DRIVER, Frame, decode
+from firesteel.runtime.state.store import MemoryStore
+from firesteel.runtime.task import JobSpec, StageTask
+
+
+class Itself(TimestampAssigner):
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return int(value)
+
+
+class Timed(KeyedProcessFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.INT()))
+
+    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        self.count.update((self.count.value() or 0) + 1)
+        ctx.timer_service().register_event_time_timer(value + 5)
+        yield value
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+        yield timestamp
+
+
+class Run:
+    """A job whose tasks are called by hand."""
+
+    def __init__(self, build: Any, parallelism: int = 2, batch: int = 10) -> None:
+        env = StreamExecutionEnvironment.get_execution_environment()
+        build(env)
+        graph = build_job_graph(build_stream_graph(env._program, parallelism))
+        self.job = JobSpec("id", "job", graph)
+        self.payload = pickle_job(self.job)
+        ticks = iter(range(1000, 10**6, 1000))
+        self.coordinator = Coordinator(graph, Settings(max_records=batch), "", clock=lambda: next(ticks))
+        self.stores: dict[tuple[int, int], MemoryStore] = {}
+        self.tasks: dict[tuple[int, int], StageTask] = {}
+
+    def task(self, stage: int, subtask: int) -> StageTask:
+        if (stage, subtask) not in self.tasks:
+            self.tasks[stage, subtask] = StageTask(self.payload.load(), stage, subtask)
+        return self.tasks[stage, subtask]
+
+    def batch(self, start: Any, end: Any, backwards: bool = False) -> list[Frame]:
+        """All frames that a batch made. ``backwards``: they arrive in another order, as Spark may deliver them."""
+        made = [f for s in self.coordinator.plan(start, end) for f in self.task(0, s.subtask).run_source(s)]
+        every = list(made)
+        for stage in self.job.graph.stages[1:]:
+            waiting = [frame for frame in every if frame.stage == stage.index]
+            for subtask in range(stage.parallelism):
+                cells = [frame.to_bytes() for frame in waiting if frame.target == subtask]
+                if backwards:
+                    cells.reverse()
+                store = self.stores.setdefault((stage.index, subtask), MemoryStore())
+                if cells:
+                    every += self.task(stage.index, subtask).run(cells, store)
+        return every
+
+
+def programs() -> dict[str, Any]:
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Itself())
+
+    def keyed(env: StreamExecutionEnvironment) -> None:
+        timed = env.from_collection(list(range(40))).assign_timestamps_and_watermarks(strategy)
+        timed.key_by(lambda n: n % 5).process(Timed()).key_by(lambda n: n % 3).process(Timed()).print()
+
+    def shipped(env: StreamExecutionEnvironment) -> None:
+        numbers = env.from_collection(list(range(40))).map(lambda n: n)
+        numbers.rebalance().map(lambda n: n).shuffle().map(lambda n: n).rescale().print()
+
+    return {"keyed": keyed, "shipped": shipped}
+
+
+@pytest.mark.parametrize("program", list(programs()))
+def test_a_replayed_batch_is_identical(program: str) -> None:
+    """The tasks of the replay are new ones, as after a crash; what they know is the store and the offsets."""
+    run = Run(programs()[program])
+    offsets = [run.coordinator.initial()]
+    while not offsets[-1]["last"]:
+        offsets.append(run.coordinator.next(offsets[-1]))
+    assert len(offsets) == 5
+    for start, end in zip(offsets, offsets[1:], strict=False):
+        before = copy.deepcopy({key: store.content for key, store in run.stores.items()})
+        first = run.batch(start, end)
+        after = {key: store.content for key, store in run.stores.items()}
+        run.stores = {key: MemoryStore(content) for key, content in before.items()}
+        run.tasks = {}
+        again = run.batch(start, end, backwards=True)
+        assert {key: store.content for key, store in run.stores.items()} == after
+        assert sorted(map(_content, again)) == sorted(map(_content, first))
+
+
+def _content(frame: Frame) -> tuple[Any, ...]:
+    return (frame.stage, frame.target, frame.edge, frame.upstream, frame.sequence, frame.time, frame.payload)
+
+
+def test_watermarks_after_every_record_fill_frames_too() -> None:
+    """They wait with the records; a frame goes out when it is full, not when the batch ends."""
+
+    def build(env: StreamExecutionEnvironment) -> None:
+        env.get_config().set_auto_watermark_interval(1)
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Itself())
+        stream = env.from_collection(list(range(20_000))).assign_timestamps_and_watermarks(strategy)
+        stream.key_by(lambda n: 0).map(lambda n: n).print()
+
+    run = Run(build, 1, 100_000)
+    start = run.coordinator.initial()
+    (share,) = run.coordinator.plan(start, run.coordinator.next(start))
+    frames = [frame for frame in run.task(0, 0).run_source(share) if frame.stage == 1]
+    assert len(frames) > 1
+    values = [v for frame in frames for element in decode(frame.to_bytes()) if len(element) == 3 for v in element[1]]
+    assert values == list(range(20_000))
+
+
+def test_every_task_gets_a_mark_and_reports_in_every_batch() -> None:
+    run = Run(programs()["keyed"], parallelism=3, batch=1)
+    start = run.coordinator.initial()
+    frames = run.batch(start, run.coordinator.next(start))
+    reports = [frame for frame in frames if frame.stage == DRIVER and decode(frame.to_bytes())[0] == "report"]
+    assert Counter((frame.edge, frame.upstream) for frame in reports) == {
+        (stage, subtask): 1 for stage in range(3) for subtask in range(3)
+    }
+
+
+def test_frames_for_others_are_passed_on_as_they_are() -> None:
+    run = Run(programs()["keyed"])
+    foreign = [Frame(9, 1, 2, 3, n, 4, b"anything") for n in range(40)]
+    made = list(run.task(1, 0).run([f.to_bytes() for f in foreign], MemoryStore()))
+    assert [frame for frame in made if frame.stage == 9] == foreign
