@@ -8,7 +8,7 @@ A job on Spark takes seconds, so of the marked tests only a sample runs there; `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import pytest
@@ -99,7 +99,7 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def make_env(engine: str) -> Iterator[MakeEnv]:
+def make_env(engine: str) -> MakeEnv:
     """Makes environments of the engine under test."""
 
     def make(
@@ -114,7 +114,7 @@ def make_env(engine: str) -> Iterator[MakeEnv]:
             env.set_runtime_mode(mode)
         return env
 
-    yield make
+    return make
 
 
 @pytest.fixture

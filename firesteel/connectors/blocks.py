@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from typing import TypeVar
 
@@ -20,7 +21,7 @@ def blocks(start: int, end: int, parts: int) -> list[tuple[int, int] | None]:
     if size < parts:
         return spread([(start + offset, start + offset + 1) for offset in range(size)], start, parts)
     bounds = [start + size * part // parts for part in range(parts + 1)]
-    return list(zip(bounds, bounds[1:], strict=False))
+    return list(itertools.pairwise(bounds))
 
 
 def spread(few: list[T], position: int, parts: int) -> list[T | None]:

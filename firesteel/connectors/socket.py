@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from firesteel.connectors.blocks import blocks, scattered, spread
 from firesteel.connectors.source import CHUNK_RECORDS, Chunks, SplitSource
-from firesteel.errors import ProgramError
+from firesteel.errors import ProgramError, SetupError
 
 __all__ = ["SocketSource"]
 
@@ -54,6 +54,7 @@ class SocketSource(SplitSource):
         self._end_record()
         self._counts: dict[tuple[int, int], int] = {}
         self._gone = False
+        self._never_reached = ""
         self._stopping = threading.Event()
         self._connection: socket.socket | None = None
         self._thread = threading.Thread(target=self._receive, name="firesteel-socket", daemon=True)
@@ -77,19 +78,24 @@ class SocketSource(SplitSource):
 
     def _receive(self) -> None:
         tries = 0
+        reached = False
         while not self._stopping.is_set():
+            reason: object = "the connection was closed"
             try:
                 with socket.create_connection(self._address, timeout=5) as connection:
                     self._connection = connection
                     connection.settimeout(None)
                     logger.info("connected to %s:%s", *self._address)
-                    tries = 0
+                    tries, reached = 0, True
                     self._copy(connection)
             except OSError as error:
+                reason = error
                 logger.debug("socket %s:%s: %s", *self._address, error)
             self._end_record()
             tries += 1
             if 0 <= self._max_retry < tries:
+                if not reached:
+                    self._never_reached = f"Nothing answers at {self._address[0]}:{self._address[1]}: {reason}."
                 self._gone = True
                 return
             self._stopping.wait(RETRY_SECONDS)
@@ -128,6 +134,8 @@ class SocketSource(SplitSource):
         return 0
 
     def latest(self, position: int, max_records: int) -> int:
+        if self._gone and self._never_reached:
+            raise SetupError(self._never_reached)
         complete: int = self._complete
         if complete - position > max_records * 64:
             text = self._slice(position, position + max_records * 64)

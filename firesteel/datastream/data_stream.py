@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.typeinfo import TypeInformation, Types
@@ -295,6 +295,8 @@ class DataStream(_Node):
                 "WatermarkStrategy.for_generator() is not part of this version. Use for_monotonous_timestamps() or "
                 "for_bounded_out_of_orderness()."
             )
+        if watermark_strategy.alignment_group is not None:
+            raise ProgramError("with_watermark_alignment() is not part of this version.")
         interval = self._env.get_config().get_auto_watermark_interval()
         spec = TimestampsSpec(watermark_strategy, interval)
         return self._add("Timestamps/Watermarks", spec, self._type)
@@ -320,6 +322,15 @@ class DataStream(_Node):
         if not isinstance(sink, Sink):
             raise ProgramError(f"sink_to() takes an instance of Sink, got {short_repr(sink, 80)}.")
         return self._sink("Sink", SinkSpec(sink))
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None = None, limit: None = None) -> CloseableIterator: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None, limit: int) -> list[Any]: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None = None, *, limit: int) -> list[Any]: ...
 
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None

@@ -137,8 +137,10 @@ class Inbox:
                 progress.emitted[node_id] = progress.emitted.get(node_id, 0) + count
             for node_id, values in report.metrics.items():
                 name = self._job.graph.graph.nodes[node_id].name
-                for identifier, value in values.items():
-                    progress.metrics[f"{name}.{report.subtask}.{identifier}"] = value
+                for identifier, (kind, value) in values.items():
+                    full = f"{name}.{report.subtask}.{identifier}"
+                    known = progress.metrics.get(full)
+                    progress.metrics[full] = value if known is None else kind.merged(known, value)
 
     def collect(self, channel: str) -> Iterator[Any]:
         """The records of an ``execute_and_collect``, as batches bring them."""

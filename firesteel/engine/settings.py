@@ -15,7 +15,7 @@ class Settings:
     """What a job's run is tuned by. Every field is a key of the configuration, documented in docs/settings.md."""
 
     master: str = "local"
-    """``firesteel.master``: ``local`` (as many threads as the job is wide), a Spark master URL, or ``memory``: one
+    """``firesteel.master``: ``local`` (a thread per core), a Spark master URL, or ``memory``: one
     process, no Spark, for tests."""
     target_ms: int = 0
     """``firesteel.batch.target-duration``: how long a micro-batch should take; 0 leaves it to the engine."""

@@ -105,10 +105,15 @@ class MetricGroup:
 
         A gauge that raises is left out and logged: measuring must not fail a job.
         """
-        values: dict[str, MetricValue] = {}
+        return {identifier: value for identifier, _, value in self._ask(lambda metric: metric.read())}
+
+    def take(self) -> dict[str, tuple[type[Metric], MetricValue]]:
+        """What was measured since the last call, with the kind of metric, which knows how to merge such parts."""
+        return {identifier: (kind, value) for identifier, kind, value in self._ask(lambda metric: metric.take())}
+
+    def _ask(self, question: Callable[[Metric], MetricValue]) -> Iterator[tuple[str, type[Metric], MetricValue]]:
         for identifier, metric in self.metrics():
             try:
-                values[identifier] = metric.read()
+                yield identifier, type(metric), question(metric)
             except Exception:
                 logger.warning("Metric %s could not be read and is left out.", identifier, exc_info=True)
-        return values

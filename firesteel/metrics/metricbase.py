@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 __all__ = ["Counter", "Distribution", "Gauge", "Meter", "Metric", "MetricValue"]
 
@@ -18,6 +19,17 @@ class Metric(ABC):
     @abstractmethod
     def read(self) -> MetricValue:
         """The current value as plain data, to be sent away."""
+
+    def take(self) -> MetricValue:
+        """What was measured since the last call. A subtask may move from process to process between batches; what all of
+        them gave out, merged, is its metric."""
+        return self.read()
+
+    @classmethod
+    def merged(cls, total: Any, part: Any) -> MetricValue:
+        """A total with one more part."""
+        newest: MetricValue = part
+        return newest
 
 
 class Counter(Metric):
@@ -33,6 +45,7 @@ class Counter(Metric):
 
     def __init__(self) -> None:
         self._count = 0
+        self._taken = 0
 
     def inc(self, n: int = 1) -> None:
         """Adds ``n``."""
@@ -48,6 +61,14 @@ class Counter(Metric):
 
     def read(self) -> int:
         return self._count
+
+    def take(self) -> int:
+        part, self._taken = self._count - self._taken, self._count
+        return part
+
+    @classmethod
+    def merged(cls, total: int, part: int) -> int:
+        return total + part
 
 
 class Gauge(Metric):
@@ -89,6 +110,7 @@ class Meter(Metric):
         self._span = max(time_span_in_seconds, 1)
         self._clock = clock
         self._count = 0
+        self._taken = 0
         # One bucket a second, so that memory depends on the span and not on the number of events.
         self._buckets: deque[tuple[int, int]] = deque()
 
@@ -118,6 +140,14 @@ class Meter(Metric):
     def read(self) -> dict[str, int | float]:
         return {"count": self._count, "rate": self.get_rate()}
 
+    def take(self) -> dict[str, int | float]:
+        part, self._taken = self._count - self._taken, self._count
+        return {"count": part, "rate": self.get_rate()}
+
+    @classmethod
+    def merged(cls, total: dict[str, int | float], part: dict[str, int | float]) -> dict[str, int | float]:
+        return {"count": total["count"] + part["count"], "rate": part["rate"]}
+
 
 class Distribution(Metric):
     """Tells how values are spread: how many, their sum, the smallest, the largest and the mean.
@@ -134,6 +164,8 @@ class Distribution(Metric):
         self._sum: int | float = 0
         self._min: int | float = 0
         self._max: int | float = 0
+        self._part: Distribution | None = None
+        """The same since the last take, once there was one."""
 
     def update(self, value: int | float) -> None:
         """Adds a value."""
@@ -145,6 +177,8 @@ class Distribution(Metric):
             self._max = value
         self._count += 1
         self._sum += value
+        if self._part is not None:
+            self._part.update(value)
 
     def get_count(self) -> int:
         """How many values there are."""
@@ -158,4 +192,30 @@ class Distribution(Metric):
             "min": self._min,
             "max": self._max,
             "mean": mean,
+        }
+
+    def take(self) -> dict[str, int | float]:
+        """
+        >>> sizes = Distribution()
+        >>> sizes.update(5)
+        >>> first = sizes.take()
+        >>> sizes.update(3)
+        >>> Distribution.merged(first, sizes.take())
+        {'count': 2, 'sum': 8, 'min': 3, 'max': 5, 'mean': 4.0}
+        """
+        part = (self._part or self).read()
+        self._part = Distribution()
+        return part
+
+    @classmethod
+    def merged(cls, total: dict[str, int | float], part: dict[str, int | float]) -> dict[str, int | float]:
+        if not total["count"] or not part["count"]:
+            return total if total["count"] else part
+        count, whole = total["count"] + part["count"], total["sum"] + part["sum"]
+        return {
+            "count": count,
+            "sum": whole,
+            "min": min(total["min"], part["min"]),
+            "max": max(total["max"], part["max"]),
+            "mean": whole / count,
         }

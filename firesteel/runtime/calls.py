@@ -21,10 +21,11 @@ def call_for_each(function: Callable[..., Any], values: list[Any], *others: list
     try:
         results = list(map(function, source, *others))
     except Exception as error:
-        raise failed(error, values[len(values) - source.__length_hint__() - 1]) from error
+        taken = len(values) - source.__length_hint__()  # type: ignore[attr-defined]
+        raise failed(error, values[taken - 1]) from error
     if len(results) < len(values):
         # ``map`` takes a StopIteration that leaves the function (a bare next(…) in it, say) for the end of the
         # values, and would lose the rest without a word.
-        error = RuntimeError("The function raised StopIteration. Give next() a default, or catch it.")
-        raise failed(error, values[len(results)])
+        stopped = RuntimeError("The function raised StopIteration. Give next() a default, or catch it.")
+        raise failed(stopped, values[len(results)])
     return results

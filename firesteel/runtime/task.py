@@ -8,12 +8,14 @@ from __future__ import annotations
 import contextlib
 import gc
 import pickle
+import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.graph.job_graph import Exchange, JobGraph
 from firesteel.graph.specs import SourceSpec, TimestampsSpec
+from firesteel.metrics.metricbase import Metric, MetricValue
 from firesteel.runtime.frames import DRIVER, Frame, FrameSpool, Mark, Watermark, decode, encode, header_of
 from firesteel.runtime.operators import Operator, Placement, create_operator
 from firesteel.runtime.operators.sources import SourceOperator
@@ -38,6 +40,8 @@ class JobSpec:
     batch_mode: bool = False
     attempt: int = 0
     job_parameters: dict[str, str] = field(default_factory=dict)
+    cache_entries: int = 5_000_000
+    """How many entries of keyed state an operator's subtask may keep in memory between batches."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,8 @@ class TaskReport:
     records_out: dict[int, int]
     watermark: int | None
     next_timer: int | None
-    metrics: dict[int, dict[str, Any]]
+    metrics: dict[int, dict[str, tuple[type[Metric], MetricValue]]]
+    """What the users' metrics measured in this batch, by operator and identifier."""
     last: bool
     """Whether the batch ended the job's input."""
 
@@ -82,6 +87,7 @@ class StageTask:
         self._senders: dict[Sender, Operator] = {}
         self._inputs = {exchange.id: exchange for exchange in job.graph.exchanges if exchange.to_stage == stage}
         self._origins = _origins(job.graph)
+        self._token: bytes | None = None
         self._open: list[Operator | Sender] = []
         """Whose functions were opened and are to be closed."""
         self._build()
@@ -103,6 +109,7 @@ class StageTask:
                 origins=self._incoming(node_id),
                 batch_mode=job.batch_mode,
                 to_driver=self._to_driver,
+                cache_entries=job.cache_entries,
             )
             self._operators[node_id] = create_operator(placement)
         for node_id, operator in self._operators.items():
@@ -196,7 +203,14 @@ class StageTask:
 
     def _process(self, spool: FrameSpool, store: StateStore, time: int) -> Iterator[Frame]:
         (kept,) = store.get_many([HEADER])
-        headers: dict[str, dict[str, Any]] = pickle.loads(kept) if kept else {}
+        token, headers = pickle.loads(kept) if kept else (None, {})
+        # What operators hold in memory is worth something only if the last batch that this store has seen is the one
+        # they held it from. A token per attempt tells: a failed attempt's token never gets into the store.
+        unchanged = token is not None and token == self._token
+        # Until this batch has got to its end, nothing in memory is worth keeping.
+        self._token = None
+        for operator in self._operators.values():
+            operator.store_unchanged = unchanged
         self._begin(store, headers, time)
         for operator in self._operators.values():
             operator.on_processing_time(time)
@@ -223,7 +237,8 @@ class StageTask:
         # Only now is everything computed: what the batch changed goes to the store in one sweep.
         for operator in self._operators.values():
             store.write(operator.changes())
-        store.write([(HEADER, pickle.dumps(headers, pickle.HIGHEST_PROTOCOL))])
+        self._token = uuid.uuid4().bytes
+        store.write([(HEADER, pickle.dumps((self._token, headers), pickle.HIGHEST_PROTOCOL))])
 
     def _relay(self, foreign: list[bytes]) -> Iterator[Frame]:
         for cell in foreign:
@@ -269,7 +284,7 @@ class StageTask:
             records_out={node_id: operator.out.records for node_id, operator in self._operators.items()},
             watermark=min(watermarks, default=None),
             next_timer=None if last else min((t for t in timers if t is not None), default=None),
-            metrics={n: o.context.metrics.snapshot() for n, o in self._operators.items()},
+            metrics={n: o.context.metrics.take() for n, o in self._operators.items()},
             last=last,
         )
         self._to_driver("report", 0, report)

@@ -1,4 +1,4 @@
-"""A failure in user code: its last lines name the operator, where it was built, the line that raised and the element."""
+"""A failure in user code: its last lines name the operator, where it was built, what raised, and the element."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def test_a_record_that_cannot_be_pickled(make_env: Any, ship: str) -> None:
     stream = env.from_collection(NUMBERS).map(lambda n: threading.Lock() if n == 2 else n).name("locks")
     end = stream if ship == "direct" else stream.rebalance().map(lambda n: n)
     records = end.execute_and_collect()
-    with pytest.raises(JobExecutionError, match="cannot pickle '_thread.lock' object") as caught:
+    with pytest.raises(JobExecutionError, match=r"cannot pickle '_thread\.lock' object") as caught:
         list(records)
     assert caught.value.operator == ("Sink: Collect" if ship == "direct" else "locks")
     assert "lock object" in (caught.value.element or "")

@@ -158,6 +158,27 @@ def test_an_idle_source_does_not_hold_back_the_others(make_env: Any) -> None:
             assert next(records) == ("a", 5)
 
 
+@pytest.mark.parametrize("stages", ["exchange", "same task"])
+def test_idleness_passes_through_keyed_stages(make_env: Any, stages: str) -> None:
+    """An operator whose inputs are all idle is idle itself, to operators behind an exchange and in its own task."""
+    with LineServer(b"1\n") as server:
+        env = make_env()
+        strategy = ascending().with_idleness(Duration.of_millis(100))
+        busy = env.from_source(slow_numbers(200), NONE, "numbers").map(lambda n: ("a", n * 10))
+        silent = env.socket_text_stream("127.0.0.1", server.port).map(lambda line: ("b", int(line)))
+        timed = [s.assign_timestamps_and_watermarks(strategy).key_by(first).process(Passing()) for s in (busy, silent)]
+        merged = timed[0].union(timed[1])
+        if stages == "same task":
+            merged = merged.map(lambda record: record)
+        with merged.key_by(first).process(Watching()).execute_and_collect() as records:
+            assert next(records) == ("a", 5)
+
+
+class Passing(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        yield value
+
+
 def test_without_idleness_a_silent_source_holds_back_the_others(make_env: Any) -> None:
     with LineServer(b"1\n") as server:
         env = make_env()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from typing import Any
@@ -86,7 +87,7 @@ class TestBatches:
     def test_all_records_are_read_once_and_in_order(self) -> None:
         c = coordinator(numbers(25), settings=Settings(max_records=10))
         offsets = [c.initial(), *batches(c)]
-        read = [records_of(c, a, b) for a, b in zip(offsets, offsets[1:], strict=False)]
+        read = [records_of(c, a, b) for a, b in itertools.pairwise(offsets)]
         assert [n for batch in read for task in batch for n in task] == list(range(1, 26))
         assert read[0] == [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]]
 
@@ -98,7 +99,7 @@ class TestBatches:
         first = coordinator(build, settings=Settings(max_records=6))
         offsets = [first.initial(), *batches(first)]
         second = coordinator(build, settings=Settings(max_records=100))
-        for start, end in zip(offsets, offsets[1:], strict=False):
+        for start, end in itertools.pairwise(offsets):
             restored = [json.loads(json.dumps(o)) for o in (start, end)]
             assert second.plan(*restored) == first.plan(start, end)
 
@@ -131,7 +132,7 @@ class TestBatches:
 
         c = coordinator(build, settings=Settings(max_records=4))
         offsets = [c.initial(), *batches(c)]
-        ended = [c.plan(a, b)[0].ended for a, b in zip(offsets, offsets[1:], strict=False)]
+        ended = [c.plan(a, b)[0].ended for a, b in itertools.pairwise(offsets)]
         assert [len(e) for e in ended] == [1] * (len(ended) - 1) + [2]
         assert len(ended) > 2
 

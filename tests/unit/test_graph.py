@@ -298,7 +298,9 @@ class TestRefusals:
         env = environment()
         source = env.from_source(NumberSequenceSource(1, 9), NONE, "n").set_parallelism(3)
         source.forward().map(str).set_parallelism(2).print()
-        with pytest.raises(ProgramError, match=r"forward\(\) from 'Source: n' \(parallelism 3\) to 'Map' \(parallelism"):
+        with pytest.raises(
+            ProgramError, match=r"forward\(\) from 'Source: n' \(parallelism 3\) to 'Map' \(parallelism"
+        ):
             graph_of(env)
 
     def test_more_subtasks_than_key_groups(self) -> None:

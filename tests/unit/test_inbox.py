@@ -13,6 +13,7 @@ from firesteel.datastream.connectors.base import Committer, Sink, SinkWriter, Wr
 from firesteel.engine.inbox import Inbox
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
+from firesteel.metrics import Counter
 from firesteel.runtime.frames import DRIVER, Frame, encode
 from firesteel.runtime.task import JobSpec, TaskReport
 
@@ -88,9 +89,7 @@ def test_lines_are_printed_in_the_order_of_tasks(driver: Driver, capsys: pytest.
     assert capsys.readouterr() == ("a\nb\n", "oops\n")
 
 
-def test_a_repeated_batch_is_committed_again_but_shown_once(
-    driver: Driver, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_repeated_batch_is_committed_again_but_shown_once(driver: Driver, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
         driver.take(1, ("stdout", PRINT, "a\n"), ("commit", SINK, ["file-1"]), ("report", MAP, report(records_in=5)))
     assert capsys.readouterr().out == "a\n"
@@ -106,9 +105,7 @@ def test_the_committables_of_all_tasks_are_one_commit(driver: Driver) -> None:
     assert driver.sink.committer.commits == [[1, 2, 3]]
 
 
-def test_nothing_is_shown_of_a_batch_whose_commit_failed(
-    driver: Driver, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_shown_of_a_batch_whose_commit_failed(driver: Driver, capsys: pytest.CaptureFixture[str]) -> None:
     failing = [True]
     commit = driver.sink.committer.commit
 
@@ -146,15 +143,18 @@ def test_progress(driver: Driver) -> None:
     assert progress.emitted == {node: 8}
 
 
-def test_metrics_are_kept_by_operator_and_subtask(driver: Driver) -> None:
+def test_metrics_are_summed_up_by_operator_and_subtask(driver: Driver) -> None:
+    """A report has what its batch added: the next batch of a subtask may run in another process."""
     node = driver.ids[MAP]
-    driver.take(
-        1,
-        ("report", MAP, report(metrics={node: {"calls": 1}})),
-        ("report", MAP, report(subtask=1, metrics={node: {"calls": 2}})),
-    )
-    driver.take(2, ("report", MAP, report(metrics={node: {"calls": 5}})))
-    assert driver.inbox.progress.metrics == {"numbers.0.calls": 5, "numbers.1.calls": 2}
+
+    def calls(number: int, subtask: int = 0) -> tuple[str, str, Any]:
+        return "report", MAP, report(subtask=subtask, metrics={node: {"calls": (Counter, number)}})
+
+    # A task tells what it counted in the batch, wherever the batches before it ran.
+    driver.take(1, calls(1), calls(2, subtask=1))
+    driver.take(2, calls(5))
+    driver.take(2, calls(5))
+    assert driver.inbox.progress.metrics == {"numbers.0.calls": 6, "numbers.1.calls": 2}
 
 
 def test_the_last_batch_is_noticed(driver: Driver) -> None:

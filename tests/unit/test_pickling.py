@@ -142,7 +142,9 @@ node = [n for n in job.graph.graph.nodes.values() if n.name == "Map"][0]
 print(node.spec.function.map(__main__.Click("x", 1)))
 """
 
-WRITER = SCRIPT.split("config =")[0] + """
+WRITER = (
+    SCRIPT.split("config =")[0]
+    + """
 import pickle, sys
 from firesteel.engine.pickling import pickle_job
 from firesteel.graph.job_graph import build_job_graph
@@ -153,6 +155,7 @@ env.from_collection([Click("a", 1)]).map(Double()).print()
 payload = pickle_job(JobSpec("id", "job", build_job_graph(build_stream_graph(env._program, 1))))
 pickle.dump(payload, open(sys.argv[1], "wb"))
 """
+)
 
 
 def test_a_worker_finds_the_scripts_classes_in_its_own_main(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import socket
 import threading
@@ -27,9 +28,7 @@ from firesteel.errors import ProgramError
 
 
 def read(source: SplitSource, shares: list[Any]) -> list[Any]:
-    return [
-        value for share in shares if share is not None for values, _ in source.read(share) for value in values
-    ]
+    return [value for share in shares if share is not None for values, _ in source.read(share) for value in values]
 
 
 def read_all(source: SplitSource, batch: int = 10**9, parallelism: int = 2) -> list[Any]:
@@ -149,7 +148,7 @@ class TestText:
         source = TextFileSource.of(str(file))
         cuts = sorted(ends.draw(st.lists(st.integers(0, len(content)), max_size=4)))
         bounds = [0, *cuts, len(content)]
-        shares = [(low, high) for low, high in zip(bounds, bounds[1:], strict=False) if low < high]
+        shares = [(low, high) for low, high in itertools.pairwise(bounds) if low < high]
         assert read(source, shares) == expected
 
     def test_every_single_cut(self, tmp_path: Path) -> None:
@@ -202,7 +201,7 @@ class TestText:
         with pytest.raises(ProgramError, match="Python knows no character set 'klingon'"):
             TextFileSource.of(str(tmp_path / "text"), "klingon")
         for wide in ("UTF-16", "utf-16-be", "utf-32"):
-            with pytest.raises(ProgramError, match="cannot be told apart by their bytes. Convert the file to UTF-8"):
+            with pytest.raises(ProgramError, match=r"cannot be told apart by their bytes\. Convert the file"):
                 TextFileSource.of(str(tmp_path / "text"), wide)
 
 
@@ -279,9 +278,7 @@ class TestSocket:
         assert not source.ended(position)
 
     @pytest.mark.parametrize("parallelism", [1, 2, 3, 5])
-    def test_shares_keep_the_order(
-        self, server: Server, start: Callable[..., SocketSource], parallelism: int
-    ) -> None:
+    def test_shares_keep_the_order(self, server: Server, start: Callable[..., SocketSource], parallelism: int) -> None:
         source = start()
         server.accept()
         server.send(b"a\nb\nc\nd\n")
@@ -289,9 +286,7 @@ class TestSocket:
         shares = source.plan(0, 8, parallelism)
         assert len(shares) == parallelism
 
-    def test_a_delimiter_that_the_network_cuts_in_two(
-        self, server: Server, start: Callable[..., SocketSource]
-    ) -> None:
+    def test_a_delimiter_that_the_network_cuts_in_two(self, server: Server, start: Callable[..., SocketSource]) -> None:
         source = start(delimiter="<end>")
         server.accept()
         for piece in (b"one<e", b"nd>two", b"<end", b">", b"th\r", b"<end>"):
@@ -337,9 +332,7 @@ class TestSocket:
         finally:
             source.stop()
 
-    def test_a_restart_reads_again_what_was_received(
-        self, server: Server, start: Callable[..., SocketSource]
-    ) -> None:
+    def test_a_restart_reads_again_what_was_received(self, server: Server, start: Callable[..., SocketSource]) -> None:
         source = start()
         server.accept()
         server.send(b"one\ntwo\nthree\n")
@@ -362,9 +355,7 @@ class TestSocket:
         server.send(b"new\n")
         assert self.lines(source, 3)[0] == ["whole", "hal", "new"]
 
-    def test_batches_are_limited_and_end_at_a_record(
-        self, server: Server, start: Callable[..., SocketSource]
-    ) -> None:
+    def test_batches_are_limited_and_end_at_a_record(self, server: Server, start: Callable[..., SocketSource]) -> None:
         source = start()
         server.accept()
         lines = [f"line {n:03d}" for n in range(100)]

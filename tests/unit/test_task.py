@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import itertools
+import pickle
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -18,9 +20,10 @@ from firesteel.engine.pickling import pickle_job
 from firesteel.engine.settings import Settings
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
+from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.frames import DRIVER, Frame, decode
 from firesteel.runtime.state.store import MemoryStore
-from firesteel.runtime.task import JobSpec, StageTask
+from firesteel.runtime.task import HEADER, JobSpec, StageTask
 
 
 class Itself(TimestampAssigner):
@@ -54,6 +57,13 @@ class Run:
         self.coordinator = Coordinator(graph, Settings(max_records=batch), "", clock=lambda: next(ticks))
         self.stores: dict[tuple[int, int], MemoryStore] = {}
         self.tasks: dict[tuple[int, int], StageTask] = {}
+
+    def kept(self) -> dict[tuple[int, int], dict[bytes, Any]]:
+        """All that the stores hold, without the token that is another one for every attempt."""
+        return {
+            place: {key: pickle.loads(value)[1] if key == HEADER else value for key, value in store.content.items()}
+            for place, store in self.stores.items()
+        }
 
     def task(self, stage: int, subtask: int) -> StageTask:
         if (stage, subtask) not in self.tasks:
@@ -91,26 +101,63 @@ def programs() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("program", list(programs()))
-def test_a_replayed_batch_is_identical(program: str) -> None:
-    """The tasks of the replay are new ones, as after a crash; what they know is the store and the offsets."""
+@pytest.mark.parametrize("crashed", [True, False], ids=["new tasks", "the same tasks"])
+def test_a_replayed_batch_is_identical(program: str, crashed: bool) -> None:
+    """After a crash tasks know the store and the offsets only. Tasks that lived on must not trust their memory."""
     run = Run(programs()[program])
     offsets = [run.coordinator.initial()]
     while not offsets[-1]["last"]:
         offsets.append(run.coordinator.next(offsets[-1]))
     assert len(offsets) == 5
-    for start, end in zip(offsets, offsets[1:], strict=False):
+    for start, end in itertools.pairwise(offsets):
         before = copy.deepcopy({key: store.content for key, store in run.stores.items()})
         first = run.batch(start, end)
-        after = {key: store.content for key, store in run.stores.items()}
+        after = run.kept()
         run.stores = {key: MemoryStore(content) for key, content in before.items()}
-        run.tasks = {}
+        if crashed:
+            run.tasks = {}
         again = run.batch(start, end, backwards=True)
-        assert {key: store.content for key, store in run.stores.items()} == after
-        assert sorted(map(_content, again)) == sorted(map(_content, first))
+        assert run.kept() == after
+        assert _contents(again) == _contents(first)
 
 
-def _content(frame: Frame) -> tuple[Any, ...]:
-    return (frame.stage, frame.target, frame.edge, frame.upstream, frame.sequence, frame.time, frame.payload)
+class FailsOnce(KeyedProcessFunction):
+    """Counts per key; the first attempt at the number 15 fails when part of its batch was counted."""
+
+    failed = False
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.INT()))
+
+    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        self.count.update((self.count.value() or 0) + 1)
+        if value == 15 and not self.failed:
+            self.failed = True
+            raise ValueError("once")
+        yield self.count.value()
+
+
+def test_a_task_that_failed_in_the_middle_of_a_batch_forgets_what_it_had_in_memory() -> None:
+    def build(env: StreamExecutionEnvironment) -> None:
+        env.from_collection(list(range(30))).key_by(lambda n: 0).process(FailsOnce()).print()
+
+    run = Run(build, 1)
+    start = run.coordinator.initial()
+    middle = run.coordinator.next(start)
+    run.batch(start, middle)
+    end = run.coordinator.next(middle)
+    before = copy.deepcopy({key: store.content for key, store in run.stores.items()})
+    with pytest.raises(OperatorFailure, match="once"):
+        run.batch(middle, end)
+    run.stores = {key: MemoryStore(content) for key, content in before.items()}
+    shown = [decode(f.to_bytes()) for f in run.batch(middle, end) if f.stage == DRIVER]
+    assert [text for kind, _, text in shown if kind == "stdout"] == ["".join(f"{n}\n" for n in range(11, 21))]
+
+
+def _contents(frames: list[Frame]) -> list[bytes]:
+    """All that a batch sent on, prints and commits; not the reports, which tell of the attempt."""
+    cells = [frame.to_bytes() for frame in frames]
+    return sorted(cell for cell in cells if decode(cell)[0] != "report")
 
 
 def test_watermarks_after_every_record_fill_frames_too() -> None:

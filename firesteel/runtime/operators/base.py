@@ -34,6 +34,8 @@ class Placement:
     batch_mode: bool
     to_driver: Callable[[str, int, Any], None]
     """Sends (kind, node id, payload) to the driver."""
+    cache_entries: int = 0
+    """How many entries of keyed state may stay in memory between batches."""
 
 
 _HANDLERS: dict[type[OperatorSpec], type[Operator]] = {}
@@ -68,10 +70,12 @@ class Operator:
         self.spec: Any = placement.node.spec
         self.out = Output(placement.node, placement.subtask)
         self.clock = Clock()
-        self.backend = KeyedStateBackend(placement.node.uid) if placement.node.spec.stateful else None
+        self.backend = KeyedStateBackend(placement.node.uid, placement.cache_entries) if placement.node.spec.stateful else None
         self.context = OperatorContext(
             placement.node, placement.subtask, placement.attempt, placement.job_parameters, self.backend
         )
+        self.store_unchanged = False
+        """Set before ``begin``: whether the store is as this operator's last batch left it."""
         self.valve: WatermarkValve | None = None
         self.origin_levels: dict[int, int] = {}
 
@@ -105,7 +109,7 @@ class Operator:
             self.origin_levels = {}
             self.clock.watermark = MIN_TIMESTAMP
         if self.backend is not None:
-            self.backend.begin(store, header.setdefault("tables", {}))
+            self.backend.begin(store, header.setdefault("tables", {}), self.store_unchanged)
 
     def finish(self, last: bool) -> None:
         """All input of the batch was seen, so it is known whether any came."""

@@ -200,15 +200,16 @@ class ReduceOperator(KeyedOperator):
     def __init__(self, placement: Placement) -> None:
         super().__init__(placement)
         self._reduce = getattr(self.spec.function, "func", None) or self.spec.function.reduce
-        pure = isinstance(self.spec.function, Accumulate) or not may_change(self.node.output_type)
-        self._leaving = (lambda value: value) if pure else detached
+        # The sums and extremes of ours change nothing in place.
+        ours = isinstance(self.spec.function, Accumulate)
+        self._copies = not ours and may_change(self.node.output_type)
 
     def begin(self, store: Any, header: dict[str, Any], now: int) -> None:
         super().begin(store, header, now)
         self._table = self.backend.table(self.STATE)
 
     def run(self, keys: list[Any], values: list[Any], timestamps: list[int] | None) -> None:
-        reduce, live, backend, leaving = self._reduce, self._table.live, self.backend, self._leaving
+        reduce, live, backend, copies = self._reduce, self._table.live, self.backend, self._copies
         results: list[Any] = []
         value: Any = None
         try:
@@ -218,7 +219,7 @@ class ReduceOperator(KeyedOperator):
                     backend.key = key
                     value = reduce(known, value)
                 live[key] = value
-                results.append(leaving(value))
+                results.append(detached(value) if copies else value)
         except Exception as error:
             raise self.failure(error, value) from error
         self._table.dirty.update(keys)

@@ -52,9 +52,17 @@ class FilterOperator(Operator):
         self._filter = getattr(self.spec.function, "func", None) or self.spec.function.filter
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        chosen = self.apply_to_all(self._filter, values)
-        kept = list(compress(values, chosen))
-        self.out.emit(kept, None if timestamps is None else list(compress(timestamps, chosen)))
+        if timestamps is not None:
+            chosen = self.apply_to_all(self._filter, values)
+            self.out.emit(list(compress(values, chosen)), list(compress(timestamps, chosen)))
+            return
+        keep, source = self._filter, iter(values)
+        try:
+            kept = [value for value in source if keep(value)]
+        except Exception as error:
+            taken = len(values) - source.__length_hint__()  # type: ignore[attr-defined]
+            raise self.failure(error, values[taken - 1]) from error
+        self.out.emit(kept, None)
 
 
 @handles(ProcessSpec)

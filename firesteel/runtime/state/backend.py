@@ -15,7 +15,8 @@ __all__ = ["KeyedStateBackend"]
 
 
 class KeyedStateBackend:
-    """Tables by state name. States outlive a batch (users keep them in attributes); tables live for one batch.
+    """Tables by state name. States outlive a batch (users keep them in attributes). Tables do too, as a cache, while
+    they hold at most ``cache_entries`` and the store is as this backend left it; who calls ``begin`` knows that.
 
     >>> from firesteel.common.typeinfo import Types
     >>> from firesteel.runtime.state.store import MemoryStore
@@ -32,8 +33,9 @@ class KeyedStateBackend:
     3
     """
 
-    def __init__(self, uid: str) -> None:
+    def __init__(self, uid: str, cache_entries: int = 0) -> None:
         self.key: Any = None
+        self._cache_entries = cache_entries
         self._uid = uid.encode()
         self._states: dict[str, tuple[StateDescriptor, LiveValueState]] = {}
         self._tables: dict[str, PagedTable] = {}
@@ -76,9 +78,14 @@ class KeyedStateBackend:
             table.load(self.ready)
         return table
 
-    def begin(self, store: StateStore, header: dict[str, Any]) -> None:
+    def begin(self, store: StateStore, header: dict[str, Any], unchanged: bool = False) -> None:
+        """A batch starts. ``unchanged`` promises that the store is as the last batch of this backend left it."""
         self._store, self._header = store, header
-        self._tables, self.ready = {}, set()
+        if unchanged:
+            for name, table in self._tables.items():
+                table.reopen(store, header.setdefault(name, TableShape()))
+        else:
+            self._tables, self.ready = {}, set()
         for name, (_, state) in self._states.items():
             self._attach(name, state)
 
@@ -103,7 +110,9 @@ class KeyedStateBackend:
     def changes(self) -> Iterator[tuple[bytes, bytes | None]]:
         for table in self._tables.values():
             yield from table.changes()
-        self._tables, self.ready, self._store = {}, set(), None
+        self._store = None
+        if max(len(self.ready), sum(table.held for table in self._tables.values())) > self._cache_entries:
+            self._tables, self.ready = {}, set()
 
 
 class LiveValueState(ValueState[Any]):

@@ -10,7 +10,8 @@ on a million keys), large pages save calls. Where it touches one entry here and 
 
     hash ──► page number ──► one entry of the store ──► {key: value, …} ──► merged into ``live``
 
-``live`` is the dict that the hot path reads and writes directly.
+``live`` is the dict that the hot path reads and writes directly. A table may be kept in memory after its batch and
+reopened for the next one, if the store has not changed in between (see ``KeyedStateBackend``): then nothing is read.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class TableShape:
 
 
 class PagedTable:
-    """One keyed state of one operator in one subtask, during one batch.
+    """One keyed state of one operator in one subtask, during one batch (or several, if it is reopened).
 
     >>> from firesteel.runtime.state.store import MemoryStore
     >>> store, shape = MemoryStore(), TableShape()
@@ -84,6 +85,16 @@ class PagedTable:
         self._shape = shape
         self._pages: dict[int, dict[Any, Any]] = {}
         self._hashes: dict[Any, int] = {}
+
+    def reopen(self, store: StateStore, shape: TableShape) -> None:
+        """Goes on with what is in memory. The store must be as ``changes`` left it."""
+        self._store, self._shape = store, shape
+        self.dirty.clear()
+
+    @property
+    def held(self) -> int:
+        """Entries in memory, and keys that are remembered though they have none."""
+        return max(len(self.live), len(self._hashes))
 
     def load(self, keys: Iterable[Any]) -> None:
         """Reads the pages of these keys unless they are here already."""
@@ -113,7 +124,7 @@ class PagedTable:
         return self._prefix + _PAGE.pack(number)
 
     def changes(self) -> Iterator[tuple[bytes, bytes | None]]:
-        """What the store must learn of this batch. The table is spent afterwards."""
+        """What the store must learn of this batch."""
         shape, live, pages, hashes = self._shape, self.live, self._pages, self._hashes
         changed: set[int] = set()
         page_of = shape.page_of
@@ -127,17 +138,17 @@ class PagedTable:
             elif key in page:
                 shape.entries -= 1
                 del page[key]
-        changed.update(self._grow(self._wanted_pages()))
+        changed.update(self._grow(self._wanted_pages(len(changed))))
         for number in sorted(changed):
             page = pages[number]
             yield self._cell(number), pickle.dumps(page, pickle.HIGHEST_PROTOCOL) if page else None
 
-    def _wanted_pages(self) -> int:
-        """How many pages the table should have, at most a few times as many as the batch touched more than now."""
+    def _wanted_pages(self, changed: int) -> int:
+        """How many pages the table should have, at most a few times as many as the batch changed more than now."""
         shape = self._shape
-        touched = len(self._hashes) / max(1, len(self._pages))
+        touched = len(self.dirty) / max(1, changed)
         room = min(max(touched * TOUCHES_TO_ENTRIES, SMALL_PAGE), LARGE_PAGE)
-        limit = shape.pages + 2 * len(self._pages) + len(self.dirty) // SMALL_PAGE
+        limit = shape.pages + 2 * changed + len(self.dirty) // SMALL_PAGE
         return max(shape.pages, min(math.ceil(shape.entries / room), limit))
 
     def _grow(self, wanted: int) -> set[int]:

@@ -31,7 +31,7 @@ class SparkStore:
             return [self._get(key) for key in keys]
         found: list[bytes | None] = []
         for window in _windows(keys):
-            self._send(_get_request(self._map._state_name, key) for key in window)
+            self._send(_get_request(self._map._stateName, key) for key in window)
             for _ in window:
                 status, error, value = self._client._receive_proto_message()
                 if status != 0:
@@ -51,7 +51,7 @@ class SparkStore:
                 else:
                     self._map.updateValue((key,), (value,))
             return
-        name = self._map._state_name
+        name = self._map._stateName
         for window in _windows(changes):
             self._send(
                 _remove_request(name, key) if value is None else _put_request(name, key, value) for key, value in window
@@ -77,9 +77,9 @@ def _windows(items: Iterable[Any]) -> Iterator[list[Any]]:
 
 def _private_client(map_state: Any) -> Any:
     """PySpark's client if it has all that pipelining needs, else None."""
-    client = getattr(getattr(map_state, "_map_state_client", None), "_stateful_processor_api_client", None)
+    client = getattr(getattr(map_state, "_mapStateClient", None), "_stateful_processor_api_client", None)
     wanted = ("sockfile", "_receive_proto_message")
-    if not hasattr(map_state, "_state_name") or not all(hasattr(client, name) for name in wanted):
+    if not hasattr(map_state, "_stateName") or not all(hasattr(client, name) for name in wanted):
         return None
     try:
         _get_request("probe", b"")

@@ -1,0 +1,128 @@
+"""Jobs without end: cancelling them, processing time without data, sockets, and readers that leave early."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sparkkit import AppendSink, descendants, eventually, notes, spark_env
+
+from firesteel.common import JobStatus, Types, WatermarkStrategy
+from firesteel.datastream import KeyedProcessFunction, RuntimeContext
+from firesteel.datastream.connectors.datagen import DataGeneratorSource
+from firesteel.datastream.state import ValueStateDescriptor
+
+NONE = WatermarkStrategy.no_watermarks()
+
+
+def endless(env: Any, per_second: float = 100) -> Any:
+    return env.from_source(DataGeneratorSource(lambda n: n, records_per_second=per_second), NONE, "numbers")
+
+
+def sources_running() -> set[int]:
+    """The processes that plan the batches of running jobs."""
+    return {pid for pid, command in descendants(os.getpid()).items() if "python_streaming_source_runner" in command}
+
+
+def test_cancel_ends_an_endless_job_and_leaves_no_process_behind(tmp_path: Path) -> None:
+    before = sources_running()
+    env = spark_env(2)
+    endless(env).key_by(lambda n: n % 3).map(lambda n: n).add_sink(AppendSink(tmp_path, "seen"))
+    client = env.execute_async("endless")
+    assert eventually(lambda: len(notes(tmp_path, "seen")) > 20)
+    assert client.get_job_status().result() is JobStatus.RUNNING
+    running = sources_running() - before
+    assert running, "the process that plans batches should be found by its name"
+    began = time.monotonic()
+    client.cancel().result()
+    assert time.monotonic() - began < 20, "a few seconds, on a quiet machine"
+    assert client.get_job_status().result() is JobStatus.CANCELED
+    assert eventually(lambda: not (sources_running() & running), 20), "left over"
+    seen = len(notes(tmp_path, "seen"))
+    time.sleep(1)
+    assert len(notes(tmp_path, "seen")) == seen, "nothing runs any longer"
+
+
+class Later(KeyedProcessFunction):
+    """Answers every record after a while of processing time."""
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        now = ctx.timer_service().current_processing_time()
+        ctx.timer_service().register_processing_time_timer(now + 1500)
+        yield "record", value, now
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+        yield "timer", ctx.get_current_key(), timestamp, ctx.timer_service().current_processing_time()
+
+
+def test_a_processing_time_timer_fires_although_no_data_comes() -> None:
+    """The socket sends one line and then nothing, for ever."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        held: list[socket.socket] = []
+
+        def serve() -> None:
+            client, _ = server.accept()
+            client.sendall(b"only\n")
+            held.append(client)
+
+        threading.Thread(target=serve, daemon=True).start()
+        stream = spark_env(2).socket_text_stream("127.0.0.1", server.getsockname()[1])
+        with stream.key_by(lambda line: line).process(Later()).execute_and_collect() as records:
+            first = next(records)
+            assert first[:2] == ("record", "only")
+            kind, key, due, fired = next(records)
+        for client in held:
+            client.close()
+    assert (kind, key, due) == ("timer", "only", first[2] + 1500)
+    assert 0 <= fired - due < 20_000, "within about a batch; much more room for a busy machine"
+
+
+class CountPerKey(KeyedProcessFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.INT()))
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield value, count
+
+
+def test_a_socket_that_breaks_and_comes_back(tmp_path: Path) -> None:
+    scripts = [b"a\nb\na\nhalf", b"a\nb\n", b"last\n"]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        done = threading.Event()
+
+        def serve() -> None:
+            for number, script in enumerate(scripts):
+                client, _ = server.accept()
+                with client:
+                    client.sendall(script)
+                    if number == len(scripts) - 1:
+                        done.wait(120)
+
+        threading.Thread(target=serve, daemon=True).start()
+        env = spark_env(2)
+        lines = env.socket_text_stream("127.0.0.1", server.getsockname()[1])
+        lines.key_by(lambda line: line).process(CountPerKey()).add_sink(AppendSink(tmp_path, "counts"))
+        client = env.execute_async("socket")
+        expected = sorted([["a", 1], ["a", 2], ["a", 3], ["b", 1], ["b", 2], ["half", 1], ["last", 1]])
+        complete = eventually(lambda: len(notes(tmp_path, "counts")) >= len(expected))
+        client.cancel().result()
+        done.set()
+    assert complete
+    assert sorted(notes(tmp_path, "counts")) == expected
+
+
+def test_a_limit_and_a_close_end_an_endless_job() -> None:
+    assert endless(spark_env(1)).execute_and_collect("limited", 5) == [0, 1, 2, 3, 4]
+    records = endless(spark_env(2)).key_by(lambda n: 0).map(lambda n: n).execute_and_collect("closed")
+    assert [next(records) for _ in range(3)] == [0, 1, 2]
+    running = sources_running()
+    records.close()
+    assert list(records) == []
+    assert eventually(lambda: not (sources_running() & running), 20)

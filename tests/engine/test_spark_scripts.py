@@ -1,0 +1,205 @@
+"""Programs as users run them: what they print and log, their own classes, files and packages."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+from sparkkit import (
+    SCRIPT_SECONDS,
+    WORD_COUNT,
+    WORD_COUNT_LINES,
+    end_process,
+    run_script,
+    script_environment,
+    spark_env,
+    without_subtask,
+    write_script,
+)
+
+from firesteel.errors import SetupError
+
+
+def test_without_logging_there_is_nothing_but_the_result(tmp_path: Path) -> None:
+    done = run_script(write_script(tmp_path, WORD_COUNT))
+    assert done.returncode == 0, done.stderr
+    assert without_subtask(done.stdout) == WORD_COUNT_LINES
+    assert all(re.match(r"[12]> ", line) for line in done.stdout.splitlines())
+    assert done.stderr == ""
+
+
+def test_with_logging_one_line_at_the_start_and_one_at_the_end(tmp_path: Path) -> None:
+    head = "    import logging\n    logging.basicConfig(level=logging.INFO)\n"
+    done = run_script(write_script(tmp_path, head + WORD_COUNT))
+    assert done.returncode == 0, done.stderr
+    assert without_subtask(done.stdout) == WORD_COUNT_LINES
+    ours = [line for line in done.stderr.splitlines() if line.startswith("INFO:firesteel:")]
+    assert len(ours) == 2, done.stderr
+    assert re.fullmatch(
+        r"INFO:firesteel:job 'word count' \([0-9a-f]{32}\) starts in STREAMING mode, parallelism 2, on local\[\d+\].*",
+        ours[0],
+    )
+    end = r"INFO:firesteel:job 'word count' finished after [\d.]+ s: 3 records, [\d,]+ records/s, \d+ batches"
+    assert re.fullmatch(end, ours[1])
+    # Python's root logger at INFO hears py4j too; Spark itself says nothing.
+    others = [line for line in done.stderr.splitlines() if line not in ours and not line.startswith("INFO:py4j")]
+    assert others == []
+
+
+def test_a_terminal_shows_the_progress_line(tmp_path: Path) -> None:
+    # Slow enough for the line to be drawn: twice a second.
+    slow = WORD_COUNT.replace("lambda line: line.split()", "lambda line: __import__('time').sleep(1) or line.split()")
+    assert slow != WORD_COUNT
+    program = write_script(tmp_path, slow)
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, str(program)],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env=script_environment(COLUMNS="200"),
+        cwd=tmp_path,
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        deadline = time.monotonic() + SCRIPT_SECONDS
+        while time.monotonic() < deadline:
+            if select.select([ours], [], [], 1)[0]:
+                try:
+                    shown += os.read(ours, 65536)
+                except OSError:  # how Linux says that the other side has gone
+                    break
+        assert process.wait(30) == 0
+    finally:
+        end_process(process)
+        os.close(ours)
+    text = shown.decode()
+    assert re.search(r"word count · batch \d+ · [\d,]+ records/s · \d+ records · watermark ", text), text
+    assert text.endswith("\r\x1b[2K"), "the line is gone at the end"
+    assert process.stdout is not None
+    with process.stdout as out:
+        assert without_subtask(out.read().decode()) == WORD_COUNT_LINES
+
+
+OWN_CLASSES = """
+    from dataclasses import dataclass
+    from firesteel.datastream import StreamExecutionEnvironment
+
+    @dataclass(frozen=True)
+    class City:
+        name: str
+
+    @dataclass(frozen=True)
+    class Visit:
+        city: City
+        count: int
+
+    def add(a, b):
+        return Visit(a.city, a.count + b.count)
+
+    if __name__ == "__main__":
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.set_parallelism(2)
+        visits = [Visit(City(name), n) for n, name in enumerate(["Rome", "Oslo", "Rome", "Rome"])]
+        with env.from_collection(visits).key_by(lambda v: v.city).reduce(add).execute_and_collect() as records:
+            for visit in sorted(records, key=lambda v: (v.city.name, v.count)):
+                assert type(visit) is Visit
+                print(visit.city.name, visit.count)
+"""
+
+
+def test_classes_of_the_script_are_records_and_keys(tmp_path: Path) -> None:
+    done = run_script(write_script(tmp_path, OWN_CLASSES))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["Oslo 1", "Rome 0", "Rome 2", "Rome 5"]
+
+
+def test_files_and_packages_for_the_workers(tmp_path: Path) -> None:
+    """A module, a folder and a requirement. The script itself cannot import them: only what is shipped is found."""
+    (tmp_path / "files" / "shapes").mkdir(parents=True)
+    (tmp_path / "files" / "single.py").write_text("def double(n):\n    return n * 2\n")
+    (tmp_path / "files" / "shapes" / "__init__.py").write_text("SIDES = {3: 'triangle'}\n")
+    (tmp_path / "requirements.txt").write_text(f"{tiny_wheel(tmp_path)}\n")
+    script = """
+        import sys
+        from firesteel.datastream import StreamExecutionEnvironment
+
+        folder = sys.argv[1]
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.set_parallelism(2)
+        env.add_python_file(folder + "/files/single.py")
+        env.add_python_file(folder + "/files/shapes")
+        env.set_python_requirements(folder + "/requirements.txt")
+
+        def use(n):
+            from shapes import SIDES
+            from single import double
+            from tiny_required import ANSWER
+            return double(n), SIDES[3], ANSWER
+
+        with env.from_collection([1, 2]).map(use).key_by(lambda r: r[0]).map(use_again).execute_and_collect() as records:
+            print(sorted(records))
+    """
+    script = script.replace("use_again", "lambda r: (*r, __import__('shapes').__name__)")
+    work = tmp_path / "work"
+    work.mkdir()
+    done = run_script(write_script(work, script), str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[(2, 'triangle', 42, 'shapes'), (4, 'triangle', 42, 'shapes')]\n"
+
+
+def tiny_wheel(folder: Path) -> Path:
+    """A package as a wheel, which pip installs without a network and without building."""
+    wheel = folder / "tiny_required-1.0-py3-none-any.whl"
+    info = "tiny_required-1.0.dist-info"
+    files = {
+        "tiny_required/__init__.py": "ANSWER = 42\n",
+        f"{info}/METADATA": "Metadata-Version: 2.1\nName: tiny-required\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+        archive.writestr(f"{info}/RECORD", "".join(f"{name},,\n" for name in [*files, f"{info}/RECORD"]))
+    return wheel
+
+
+def test_requirements_that_cannot_be_installed(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text(f"{tmp_path}/no_such-1.0-py3-none-any.whl\n")
+    env = spark_env(1)
+    env.set_python_requirements(str(tmp_path / "requirements.txt"))
+    env.from_collection([1]).print()
+    with pytest.raises(SetupError, match=r"The requirements in .*requirements\.txt could not be installed"):
+        env.execute()
+
+
+def test_a_file_of_five_megabytes(tmp_path: Path) -> None:
+    file = tmp_path / "lines.txt"
+    line = "line {n:06d} é " + "x" * 40
+    count = 90_000
+    file.write_text("".join(line.format(n=n) + "\n" for n in range(count)), encoding="utf-8")
+    assert file.stat().st_size > 5_000_000
+    lines = spark_env(3).read_text_file(str(file))
+    with lines.map(lambda text: (int(text[5:11]), len(text))).execute_and_collect() as records:
+        assert list(records) == [(n, len(line.format(n=0))) for n in range(count)]
+
+
+def test_building_a_program_does_not_load_spark(tmp_path: Path) -> None:
+    program = """
+        import sys
+        import firesteel.datastream
+        from firesteel.datastream import StreamExecutionEnvironment
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.from_collection([1]).key_by(lambda n: n).reduce(lambda a, b: a).print()
+        env.get_execution_plan()
+        print(sorted(name for name in ("pyspark", "py4j", "pandas", "pyarrow") if name in sys.modules))
+    """
+    assert run_script(write_script(tmp_path, program)).stdout == "[]\n"

@@ -1,0 +1,133 @@
+"""A batch that comes again gives the same, and results are exactly once: after a failed commit, after kill -9."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sparkkit import (
+    CommitSink,
+    alive,
+    commit_calls,
+    committed,
+    descendants,
+    end_process,
+    eventually,
+    run_script,
+    script_environment,
+    spark_env,
+    write_script,
+)
+
+from firesteel.common import Types, WatermarkStrategy
+from firesteel.datastream import KeyedProcessFunction, RuntimeContext
+from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.errors import JobExecutionError
+
+NONE = WatermarkStrategy.no_watermarks()
+
+
+class Count(KeyedProcessFunction):
+    """Numbers the records of each key."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.INT()))
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield ctx.get_current_key(), count, value
+
+
+def build(env: Any, folder: Path, fail_in_call: int | None) -> None:
+    """Two keyed stages, with every way of shipping that has a choice to make in between."""
+    numbers = env.from_source(NumberSequenceSource(0, 149), NONE, "numbers")
+    counted = numbers.shuffle().map(lambda n: n).rebalance().key_by(lambda n: n % 7).process(Count())
+    again = counted.key_by(lambda r: r[0] % 3).process(Count())
+    again.map(lambda r: [r[0], r[1], list(r[2])]).sink_to(CommitSink(folder, fail_in_call))
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_a_batch_whose_commit_failed_comes_again_identical(parallelism: int, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    config = {"firesteel.batch.max-records": 50, "firesteel.checkpoint.dir": tmp_path / "checkpoint"}
+    env = spark_env(parallelism, config)
+    build(env, folder, fail_in_call=2)
+    with pytest.raises(JobExecutionError, match="ConnectionError: the answer to the commit got lost"):
+        env.execute("first run")
+    assert len(commit_calls(folder)) == 2
+
+    env = spark_env(parallelism, config)
+    build(env, folder, fail_in_call=None)
+    env.execute("second run")
+    calls = commit_calls(folder)
+    assert len(calls) == 4, "batches 1 and 2, then 2 and 3"
+    assert calls[2] == calls[1], "the replay must prepare the same"
+    assert calls[0] != calls[1] != calls[3]
+    check_exactly_once(committed(folder), 150)
+
+
+def check_exactly_once(records: list[Any], total: int) -> None:
+    """Every number once, and no key's count with a gap or a repetition in either stage."""
+    assert sorted(inner[2] for _, _, inner in records) == list(range(total))
+    expected = [[key, n + 1] for key in range(7) for n in range(len(range(key, total, 7)))]
+    assert sorted([inner[0], inner[1]] for _, _, inner in records) == expected
+    for group in range(3):
+        counts = sorted(count for key, count, _ in records if key == group)
+        assert counts == list(range(1, len(counts) + 1))
+
+
+PROGRAM = """
+    import sys
+    from pathlib import Path
+
+    from firesteel.common import Configuration
+    from firesteel.datastream import StreamExecutionEnvironment
+    from test_replay import build
+
+    folder, checkpoint = map(Path, sys.argv[1:])
+    settings = {"firesteel.checkpoint.dir": str(checkpoint), "firesteel.batch.max-records": "20"}
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    env.set_parallelism(2)
+    build(env, folder, None)
+    env.execute("killed")
+    print("finished")
+"""
+
+
+def test_kill_9_and_a_restart(tmp_path: Path) -> None:
+    folder, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+    folder.mkdir()
+    program = write_script(tmp_path, PROGRAM)
+    here = Path(__file__).resolve().parent
+    paths = f"{here}:{here.parent}"
+    arguments = [str(folder), str(checkpoint)]
+    process = subprocess.Popen(
+        [sys.executable, str(program), *arguments],
+        env=script_environment(PYTHONPATH=paths),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert eventually(lambda: len(list(folder.glob("*.done"))) >= 4, 120)
+        family = descendants(process.pid)
+        process.send_signal(signal.SIGKILL)
+        process.wait(30)
+    finally:
+        end_process(process)
+    before = committed(folder)
+    assert 0 < len(before) < 150, "killed in the middle"
+    # The JVM notices and goes, and with it its Python workers: a second run must not meet the first.
+    assert eventually(lambda: not [pid for pid in family if alive(pid)], 60), "processes left over"
+
+    done = run_script(program, *arguments, PYTHONPATH=paths)
+    assert done.stdout == "finished\n", done.stderr
+    assert [record for record in before if record not in committed(folder)] == []
+    check_exactly_once(committed(folder), 150)
