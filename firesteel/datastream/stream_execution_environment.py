@@ -239,7 +239,7 @@ class StreamExecutionEnvironment:
 
     def get_execution_plan(self) -> str:
         """The program as JSON: operators, how they are connected, chained and placed on stages."""
-        return plan_json(self._job_graph())
+        return plan_json(self._job_graph(to_look_at=True))
 
     def _submit(self, job_name: str | None) -> EngineJob:
         # Here, not at the top: building a program must not load the engine (or pyspark).
@@ -253,10 +253,10 @@ class StreamExecutionEnvironment:
         client = self._submit(job_name)
         return CloseableIterator(client.collect(channel), client.stop_collecting)
 
-    def _job_graph(self) -> JobGraph:
+    def _job_graph(self, to_look_at: bool = False) -> JobGraph:
         longest = self._config.get_max_parallelism()
         graph = build_stream_graph(
-            self._program, self.get_parallelism(), longest if longest > 0 else None, self._chaining
+            self._program, self.get_parallelism(), longest if longest > 0 else None, self._chaining, to_look_at
         )
         return build_job_graph(graph)
 

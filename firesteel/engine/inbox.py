@@ -12,6 +12,7 @@ import queue
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,6 +67,10 @@ class Inbox:
             elif isinstance(node.spec, SinkSpec):
                 self._committers[node.id] = node.spec.sink.create_committer()
         self.cancelled = threading.Event()
+        nodes = job.graph.graph.nodes.values()
+        shared = {name for name, count in Counter(node.name for node in nodes).items() if count > 1}
+        self._names = {node.id: f"{node.name}-{node.id}" if node.name in shared else node.name for node in nodes}
+        """What metrics call an operator: its name, with its number where several have the same."""
         self._over = threading.Event()
         self._error: BaseException | None = None
 
@@ -136,7 +141,7 @@ class Inbox:
             for node_id, count in report.records_out.items():
                 progress.emitted[node_id] = progress.emitted.get(node_id, 0) + count
             for node_id, values in report.metrics.items():
-                name = self._job.graph.graph.nodes[node_id].name
+                name = self._names[node_id]
                 for identifier, (kind, value) in values.items():
                     full = f"{name}.{report.subtask}.{identifier}"
                     known = progress.metrics.get(full)

@@ -74,11 +74,20 @@ def default_max_parallelism(parallelism: int) -> int:
 
 
 def build_stream_graph(
-    program: Program, parallelism: int, max_parallelism: int | None = None, chaining: bool = True
+    program: Program,
+    parallelism: int,
+    max_parallelism: int | None = None,
+    chaining: bool = True,
+    to_look_at: bool = False,
 ) -> StreamGraph:
-    """Resolves a program, following every sink back to its sources."""
+    """Resolves a program, following every sink back to its sources.
+
+    A program ``to_look_at`` need not be complete: where it has no sinks yet, all of it is taken.
+    """
     every = {node.id: node for node in program.nodes()}
     sinks = [node for node in every.values() if node.spec.is_sink]
+    if to_look_at and not sinks:
+        sinks = list(every.values())
     if not sinks:
         raise ProgramError(
             "The program has no sinks, so nothing would run. End a stream with print(), add_sink(), sink_to() or "

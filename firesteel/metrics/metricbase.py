@@ -21,8 +21,8 @@ class Metric(ABC):
         """The current value as plain data, to be sent away."""
 
     def take(self) -> MetricValue:
-        """What was measured since the last call. A subtask may move from process to process between batches; what all of
-        them gave out, merged, is its metric."""
+        """What was measured since the last call. A subtask may move from process to process between batches; what
+        all of them gave out, merged, is its metric."""
         return self.read()
 
     @classmethod

@@ -141,7 +141,7 @@ class FrameSpool:
             self._cells.append((order, cell))
             return
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="firesteel-spool-")
+            self._file = tempfile.TemporaryFile(prefix="firesteel-spool-")  # noqa: SIM115 - closed by close()
         start = self._file.tell()
         self._file.write(cell)
         self._cells.append((order, (start, len(cell))))

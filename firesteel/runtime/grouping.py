@@ -42,7 +42,10 @@ class KeyGroups:
 
     def _spill(self) -> None:
         if not self._spilled:
-            self._spilled = [tempfile.TemporaryFile(prefix="firesteel-keys-") for _ in range(self._files)]
+            self._spilled = [
+                tempfile.TemporaryFile(prefix="firesteel-keys-")  # noqa: SIM115 - closed when it was read
+                for _ in range(self._files)
+            ]
         for keys, values, times in self._batches:
             parts: dict[int, list[int]] = {}
             for index, key in enumerate(keys):

@@ -43,10 +43,8 @@ class DirectReceiver:
     def __init__(self, operator: Operator, source: int) -> None:
         self._operator = operator
         self._source = source
-        self.take = operator.process
-
-    def take(self, values: list[Any], timestamps: list[int] | None) -> None:  # replaced by the bound method
-        raise AssertionError
+        # The bound method itself: no frame of ours between two operators.
+        self.take: Callable[[list[Any], list[int] | None], None] = operator.process
 
     def watermark(self, origin: int, value: int) -> None:
         self._operator.receive_watermark((-1 - self._source, 0, origin), value)
@@ -82,6 +80,9 @@ class Output:
 
     def emit_tagged(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Emits what a process function yielded: plain values, and ``(OutputTag, value)`` for side outputs."""
+        if not [v for v in values if v.__class__ is tuple and v and isinstance(v[0], OutputTag)]:
+            self.emit(values, timestamps)
+            return
         plain: list[Any] = []
         plain_times: list[int] | None = None if timestamps is None else []
         tagged: dict[str, tuple[list[Any], list[int]]] = {}
@@ -95,9 +96,6 @@ class Output:
                 plain.append(value)
                 if timestamps is not None and plain_times is not None:
                     plain_times.append(timestamps[index])
-        if not tagged:
-            self.emit(values, timestamps)
-            return
         self.emit(plain, plain_times)
         for tag, (side, side_times) in tagged.items():
             for receiver in self.side.get(tag, ()):

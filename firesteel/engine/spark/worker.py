@@ -5,6 +5,7 @@ A worker process serves many batches. The job is unpickled once, and a task's op
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 
 from firesteel.engine.payload import JobPayload
@@ -68,4 +69,8 @@ def _guarded(payload: JobPayload, stage: int, subtask: int, frames: Iterator[Fra
         done = True
     finally:
         if not done:
-            _TASKS.pop((payload.job_id, stage, subtask), None)
+            task = _TASKS.pop((payload.job_id, stage, subtask), None)
+            # Whatever close() has to say, what ended the task says more.
+            with contextlib.suppress(Exception):
+                if task is not None:
+                    task.close()

@@ -40,13 +40,13 @@ class Placement:
 
 _HANDLERS: dict[type[OperatorSpec], type[Operator]] = {}
 
-O = TypeVar("O", bound="type[Operator]")
+OperatorClass = TypeVar("OperatorClass", bound="type[Operator]")
 
 
-def handles(*specs: type[OperatorSpec]) -> Callable[[O], O]:
+def handles(*specs: type[OperatorSpec]) -> Callable[[OperatorClass], OperatorClass]:
     """Registers an operator class for the specs it runs."""
 
-    def register(cls: O) -> O:
+    def register(cls: OperatorClass) -> OperatorClass:
         for spec in specs:
             _HANDLERS[spec] = cls
         return cls
@@ -70,7 +70,9 @@ class Operator:
         self.spec: Any = placement.node.spec
         self.out = Output(placement.node, placement.subtask)
         self.clock = Clock()
-        self.backend = KeyedStateBackend(placement.node.uid, placement.cache_entries) if placement.node.spec.stateful else None
+        self.backend = (
+            KeyedStateBackend(placement.node.uid, placement.cache_entries) if placement.node.spec.stateful else None
+        )
         self.context = OperatorContext(
             placement.node, placement.subtask, placement.attempt, placement.job_parameters, self.backend
         )

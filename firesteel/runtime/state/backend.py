@@ -58,7 +58,8 @@ class KeyedStateBackend:
             return state
         if descriptor.ttl_config is not None:
             raise ProgramError(
-                f"State {descriptor.name!r} has a time to live, which this version does not keep. Clear it from a timer."
+                f"State {descriptor.name!r} has a time to live, which this version does not keep. "
+                "Clear it from a timer."
             )
         state = LiveValueState(self, descriptor)
         self.shared = self.shared or may_change(descriptor.type_info)
