@@ -119,7 +119,6 @@ class Instant:
 
 
 @total_ordering
-@dataclass(frozen=True, repr=False)
 class Time:
     """A length of time in milliseconds, as windows and state take it.
 
@@ -129,7 +128,16 @@ class Time:
     1000 ms
     """
 
-    _milliseconds: int
+    __slots__ = ("_milliseconds",)
+
+    def __init__(self, milliseconds: int) -> None:
+        self._milliseconds = milliseconds
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Time) and self._milliseconds == other._milliseconds
+
+    def __hash__(self) -> int:
+        return self._milliseconds
 
     def to_milliseconds(self) -> int:
         """The length in milliseconds."""

@@ -1,6 +1,5 @@
 """Metrics: what functions count and measure while they run."""
 
-from firesteel.metrics.groups import MetricGroup
-from firesteel.metrics.metricbase import Counter, Distribution, Gauge, Meter, Metric
+from firesteel.metrics.metricbase import Counter, Distribution, Gauge, Meter, Metric, MetricGroup, MetricValue
 
-__all__ = ["Counter", "Distribution", "Gauge", "Meter", "Metric", "MetricGroup"]
+__all__ = ["Counter", "Distribution", "Gauge", "Meter", "Metric", "MetricGroup", "MetricValue"]

@@ -24,6 +24,9 @@ def boom(value: Any) -> Any:
 RAISED = f"{__file__}:{boom.__code__.co_firstlineno + 2} in boom: raise ValueError"
 
 
+CAREFUL = "careful"
+
+
 def chain(error: BaseException | None) -> list[BaseException]:
     found = []
     while error is not None:
@@ -38,7 +41,7 @@ def test_the_last_lines_are_the_users(where: str, mode: RuntimeExecutionMode) ->
     env = spark_env(2, mode=mode)
     words = env.from_collection(["good", "bad"])
     stream = words if where == "source stage" else words.key_by(lambda word: word)
-    stream.map(boom).name("careful").print()
+    stream.map(boom).name(CAREFUL).print()
     with pytest.raises(JobExecutionError) as caught:
         env.execute()
     lines = str(caught.value).splitlines()
@@ -53,7 +56,7 @@ def test_the_last_lines_are_the_users(where: str, mode: RuntimeExecutionMode) ->
 
 
 _SOURCE = Path(__file__).read_text(encoding="utf-8").splitlines()
-BUILT = f"{__file__}:{_SOURCE.index('    stream.map(boom).name("careful").print()') + 1}"
+BUILT = f"{__file__}:{_SOURCE.index('    stream.map(boom).name(CAREFUL).print()') + 1}"
 
 
 def test_a_result_of_the_wrong_type() -> None:

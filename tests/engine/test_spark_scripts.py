@@ -145,10 +145,14 @@ def test_files_and_packages_for_the_workers(tmp_path: Path) -> None:
             from tiny_required import ANSWER
             return double(n), SIDES[3], ANSWER
 
-        with env.from_collection([1, 2]).map(use).key_by(lambda r: r[0]).map(use_again).execute_and_collect() as records:
+        def use_again(record):
+            import shapes
+            return *record, shapes.__name__
+
+        used = env.from_collection([1, 2]).map(use).key_by(lambda r: r[0]).map(use_again)
+        with used.execute_and_collect() as records:
             print(sorted(records))
     """
-    script = script.replace("use_again", "lambda r: (*r, __import__('shapes').__name__)")
     work = tmp_path / "work"
     work.mkdir()
     done = run_script(write_script(work, script), str(tmp_path))

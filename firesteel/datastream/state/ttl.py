@@ -51,20 +51,25 @@ class _EmptyCleanupStrategy(_CleanupStrategy):
     """A strategy with nothing to set."""
 
 
-@dataclass(frozen=True)
 class _IncrementalCleanupStrategy(_CleanupStrategy):
     """Checks a few entries with every access."""
 
-    cleanup_size: int
-    for_every_record: bool
+    def __init__(self, cleanup_size: int, run_cleanup_for_every_record: bool) -> None:
+        self._settings = (cleanup_size, run_cleanup_for_every_record)
 
     def get_cleanup_size(self) -> int:
         """How many entries to check each time."""
-        return self.cleanup_size
+        return self._settings[0]
 
     def run_cleanup_for_every_record(self) -> bool:
         """Whether to check with every record too."""
-        return self.for_every_record
+        return self._settings[1]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _IncrementalCleanupStrategy) and self._settings == other._settings
+
+    def __hash__(self) -> int:
+        return hash(self._settings)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,127 @@
+"""A Spark standalone cluster on loopback: a master, two workers of one core each, the same programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+from sparkkit import (
+    WORD_COUNT,
+    WORD_COUNT_LINES,
+    end_process,
+    eventually,
+    run_script,
+    script_environment,
+    without_subtask,
+    write_script,
+)
+
+from firesteel.engine.spark.java import find_java
+
+SPARK = Path(pyspark.__file__).parent
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a cluster that is ready, and that is gone afterwards."""
+    folder = tmp_path_factory.mktemp("cluster")
+    environment = script_environment(
+        SPARK_HOME=str(SPARK),
+        SPARK_LOCAL_IP="127.0.0.1",
+        SPARK_WORKER_DIR=str(folder / "work"),
+        JAVA_HOME=str(find_java().home),
+        # No PYSPARK_PYTHON here: executors must learn from the driver which Python to run.
+    )
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str, *arguments: str) -> Path:
+        log = folder / f"{name}.log"
+        with log.open("wb") as out:
+            command = [str(SPARK / "bin" / "spark-class"), *arguments]
+            # spark-class ends in exec: this is the process of the JVM itself.
+            started.append(subprocess.Popen(command, env=environment, cwd=folder, stdout=out, stderr=out))
+        return log
+
+    try:
+        deploy = "org.apache.spark.deploy"
+        # Port 0: the system chooses, the log says.
+        log = start("master", f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+        assert eventually(lambda: "Starting Spark master at" in log.read_text(), 60), log.read_text()
+        found = re.search(r"Starting Spark master at (spark://\S+)", log.read_text())
+        assert found is not None
+        address = found.group(1)
+        logs = [
+            start(f"worker-{n}", f"{deploy}.worker.Worker", "-c", "1", "-m", "1500M", "--webui-port", "0", address)
+            for n in (1, 2)
+        ]
+        for log in logs:
+            assert eventually(lambda log=log: "Successfully registered with master" in log.read_text(), 60)
+        yield address
+    finally:
+        # Workers first: they end their executors.
+        for process in reversed(started):
+            end_process(process)
+
+
+def test_the_word_count_with_the_master_as_the_only_change(master: str, tmp_path: Path) -> None:
+    done = run_script(write_script(tmp_path, WORD_COUNT), FIRESTEEL_MASTER=master)
+    assert done.returncode == 0, done.stderr
+    assert without_subtask(done.stdout) == WORD_COUNT_LINES
+    assert done.stderr == ""
+
+
+WHERE = """
+    import json
+    import sys
+    import time
+    from dataclasses import dataclass
+    from pathlib import Path
+
+    from firesteel.common import Configuration, WatermarkStrategy
+    from firesteel.datastream import StreamExecutionEnvironment
+    from firesteel.datastream.connectors.datagen import DataGeneratorSource
+
+    @dataclass(frozen=True)
+    class Found:
+        key: int
+        executor: str
+        python: str
+
+    def look(n):
+        # Up the family tree to the executor that this process works for.
+        pid, executor = "self", ""
+        while pid not in ("0", "1") and not executor:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\\0")
+            if b"--executor-id" in command:
+                executor = command[command.index(b"--executor-id") + 1].decode()
+            pid = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+        time.sleep(0.05)
+        return Found(n % 4, executor, sys.executable)
+
+    if __name__ == "__main__":
+        settings = Configuration.from_dict({"firesteel.batch.max-records": "10"})
+        env = StreamExecutionEnvironment.get_execution_environment(settings)
+        env.set_parallelism(2)
+        source = DataGeneratorSource(lambda n: n, count=80)
+        found = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").map(look)
+        counted = found.key_by(lambda f: f.key).map(lambda f: (f.key, f.executor, f.python))
+        with counted.execute_and_collect() as records:
+            print(json.dumps(list(records)))
+"""
+
+
+def test_both_executors_work_with_this_python(master: str, tmp_path: Path) -> None:
+    """Several batches, because the second executor may register after the first one has begun."""
+    done = run_script(write_script(tmp_path, WHERE), FIRESTEEL_MASTER=master)
+    assert done.returncode == 0, done.stderr
+    records = json.loads(done.stdout)
+    assert sorted(key for key, _, _ in records) == sorted(n % 4 for n in range(80))
+    assert {executor for _, executor, _ in records} == {"0", "1"}
+    assert {os.path.realpath(python) for _, _, python in records} == {os.path.realpath(sys.executable)}
