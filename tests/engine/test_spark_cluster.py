@@ -95,13 +95,9 @@ WHERE = """
         python: str
 
     def look(n):
-        # Up the family tree to the executor that this process works for.
-        pid, executor = "self", ""
-        while pid not in ("0", "1") and not executor:
-            command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\\0")
-            if b"--executor-id" in command:
-                executor = command[command.index(b"--executor-id") + 1].decode()
-            pid = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+        # An executor runs in a folder named by its number, and so do its Python workers.
+        folder = Path.cwd()
+        executor = folder.name if folder.parent.name.startswith("app-") else "none"
         time.sleep(0.05)
         return Found(n % 4, executor, sys.executable)
 

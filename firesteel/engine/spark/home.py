@@ -33,6 +33,9 @@ _FLAGS = [
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-XX:-UsePerfData",
+    # Spark's classes need more than the default threshold: without this a start has several full collections.
+    "-XX:MetaspaceSize=256m",
+    "-Xms256m",
     "-Xshare:auto",
     "-Xlog:disable",
     "-Xlog:all=error:stderr",
@@ -58,6 +61,13 @@ logger.scheduler.name = org.apache.spark.scheduler
 logger.scheduler.level = off
 logger.python.name = org.apache.spark.api.python
 logger.python.level = off
+# What a failed task or planning process leaves behind is its consequence, and tells nobody anything.
+logger.listener.name = org.apache.spark.TaskContextImpl
+logger.listener.level = off
+logger.arrow.name = org.apache.arrow.memory
+logger.arrow.level = off
+logger.planning.name = org.apache.spark.sql.execution.python.streaming
+logger.planning.level = off
 """
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,8 @@ DEFAULTS = {
     f"{_STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
     # A subtask is a partition: nothing may merge or split partitions behind our back.
     "spark.sql.adaptive.enabled": "false",
+    # No folder for tables in the user's working directory.
+    "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "firesteel-warehouse"),
     # Plans are tiny and run for a few rows a task: generating and compiling Java for them costs more than it saves.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -111,13 +115,23 @@ def _start(settings: Settings, name: str) -> SparkSession:
     try:
         session = builder.getOrCreate()
     except Exception as error:
-        raise _setup_error(error, master) from error
+        raise _setup_error(error, master, options) from error
     forward_worker_output(session.sparkContext._jvm)
+    _skip_installed_sources(session.sparkContext._jvm)
     if local:
         threading.Thread(target=_first_steps, args=(session,), name="firesteel-first-steps", daemon=True).start()
     if home is not None and not home.archive.exists():
         warm_up_later(home)
     return session
+
+
+def _skip_installed_sources(jvm: Any) -> None:
+    """Registering a data source makes Spark look for installed packages that bring some, in a process of its own."""
+    with contextlib.suppress(Exception):
+        companion = getattr(jvm.org.apache.spark.sql.execution.datasources, "DataSourceManager$")
+        manager = getattr(companion, "MODULE$")
+        if manager.dataSourceBuilders().isEmpty():
+            getattr(manager, "dataSourceBuilders_$eq")(jvm.scala.Some(jvm.PythonUtils.toScalaMap({})))
 
 
 def _first_steps(session: SparkSession) -> None:
@@ -143,8 +157,15 @@ def _export(home: SparkHome | None, options: dict[str, str]) -> None:
     os.environ["FIRESTEEL_JVM_FLAGS"] = " ".join(flags)
 
 
-def _setup_error(error: Exception, master: str) -> Exception:
+def _setup_error(error: Exception, master: str, options: dict[str, str]) -> Exception:
     text = str(error)
+    # Spark's JVM may end itself over a port without a word to us. So look at the ports it was told to use.
+    taken = [key for key, value in options.items() if key.endswith(".port") and _answers(value)]
+    if taken:
+        ports = ", ".join(f"{options[key]} ({key})" for key in taken)
+        return SetupError(
+            f"Spark cannot start: a port it was told to use is taken: {ports}. Free it or choose another."
+        )
     if "BindException" in text or "Address already in use" in text:
         return SetupError(f"Spark cannot start: a port it was told to use is taken. {_first_line(text, 'Bind')}")
     if "JAVA_GATEWAY_EXITED" in text:
@@ -154,6 +175,14 @@ def _setup_error(error: Exception, master: str) -> Exception:
     if "All masters are unresponsive" in text or "Failed to connect" in text:
         return SetupError(f"Nothing answers at the Spark master {master!r}.")
     return SetupError(f"Spark could not be started on {master!r}: {_first_line(text, '')}")
+
+
+def _answers(port: str) -> bool:
+    if not port.isdigit() or not 0 < int(port) < 65536:
+        return False
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", int(port))) == 0
 
 
 def _first_line(text: str, containing: str) -> str:
@@ -179,7 +208,6 @@ def _as_archive(path: str) -> str:
     if not os.path.isdir(path):
         return path
     import shutil
-    import tempfile
 
     base = os.path.join(tempfile.mkdtemp(prefix="firesteel-files-"), os.path.basename(path))
     return shutil.make_archive(base, "zip", root_dir=os.path.dirname(path), base_dir=os.path.basename(path))
@@ -190,7 +218,6 @@ def _installed(requirements: str, cache: str | None) -> str:
     the workers' platform is the driver's."""
     import shutil
     import subprocess
-    import tempfile
 
     target = Path(tempfile.mkdtemp(prefix="firesteel-requirements-"))
     command: list[Any] = [sys.executable, "-m", "pip", "install", "-q", "-r", requirements, "-t", target / "packages"]
