@@ -30,6 +30,8 @@ $(STAMP): pyproject.toml
 	if [ "$${java:-0}" -lt 17 ]; then extras=dev,jre; echo "No Java 17 or newer found: installing one into $(VENV)."; fi; \
 	[ -x $(BIN)/python ] || "$$python" -m venv $(VENV); \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$$extras]" && touch $(STAMP)
+	@echo "Making the archive of classes that lets Spark start faster (once, about half a minute)."
+	@$(BIN)/firesteel warmup || echo "It could not be made; jobs run all the same."
 
 demo: $(STAMP) ## run a job worth looking at: clicks, event time, a live table (about 40 s)
 	@$(BIN)/python examples/demo_clicks.py
