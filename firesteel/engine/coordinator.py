@@ -101,7 +101,9 @@ class Coordinator:
     def next(self, start: Offset) -> Offset:
         """The offset after the next batch; ``start`` itself where there is nothing to do yet."""
         self.start()
-        if start["last"]:
+        if start["last"] and not self._fresh:
+            # A job that had finished before it was started again gets one more, empty batch: its tasks and its
+            # driver learn of the end from it.
             return start
         self._measure()
         if not self._due():
@@ -153,6 +155,8 @@ class Coordinator:
         self.start()
         if start["batch"] == end["batch"]:
             return []
+        if end["last"]:
+            self._fresh = False
         width = self._graph.stages[0].parallelism
         shares: list[dict[int, Any]] = [{} for _ in range(width)]
         ended = set()

@@ -60,7 +60,7 @@ class Later(KeyedProcessFunction):
         yield "timer", ctx.get_current_key(), timestamp, ctx.timer_service().current_processing_time()
 
 
-def test_a_processing_time_timer_fires_although_no_data_comes() -> None:
+def test_a_processing_time_timer_fires_although_no_data_comes(tmp_path: Path) -> None:
     """The socket sends one line and then nothing, for ever."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         held: list[socket.socket] = []
@@ -71,14 +71,17 @@ def test_a_processing_time_timer_fires_although_no_data_comes() -> None:
             held.append(client)
 
         threading.Thread(target=serve, daemon=True).start()
-        stream = spark_env(2).socket_text_stream("127.0.0.1", server.getsockname()[1])
-        with stream.key_by(lambda line: line).process(Later()).execute_and_collect() as records:
-            first = next(records)
-            assert first[:2] == ("record", "only")
-            kind, key, due, fired = next(records)
-        for client in held:
-            client.close()
-    assert (kind, key, due) == ("timer", "only", first[2] + 1500)
+        env = spark_env(2)
+        lines = env.socket_text_stream("127.0.0.1", server.getsockname()[1])
+        lines.key_by(lambda line: line).process(Later()).add_sink(AppendSink(tmp_path, "seen"))
+        client = env.execute_async("silence")
+        eventually(lambda: len(notes(tmp_path, "seen")) >= 2)
+        client.cancel().result()
+        for connection in held:
+            connection.close()
+    (record,) = [entry for entry in notes(tmp_path, "seen") if entry[0] == "record"]
+    ((_, key, due, fired),) = [entry for entry in notes(tmp_path, "seen") if entry[0] == "timer"]
+    assert (record[1], key, due) == ("only", "only", record[2] + 1500)
     assert 0 <= fired - due < 20_000, "within about a batch; much more room for a busy machine"
 
 

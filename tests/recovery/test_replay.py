@@ -24,7 +24,7 @@ from sparkkit import (
     write_script,
 )
 
-from firesteel.common import Types, WatermarkStrategy
+from firesteel.common import JobStatus, Types, WatermarkStrategy
 from firesteel.datastream import KeyedProcessFunction, RuntimeContext
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.state import ValueStateDescriptor
@@ -82,6 +82,22 @@ def check_exactly_once(records: list[Any], total: int) -> None:
     for group in range(3):
         counts = sorted(count for key, count, _ in records if key == group)
         assert counts == list(range(1, len(counts) + 1))
+
+
+def test_a_job_that_had_finished_finishes_again_at_once(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    config = {"firesteel.batch.max-records": 100, "firesteel.checkpoint.dir": tmp_path / "checkpoint"}
+    for run in ("first", "second"):
+        env = spark_env(2, config)
+        build(env, folder, None)
+        client = env.execute_async(f"{run} run")
+        ended = eventually(lambda client=client: client.get_job_status().result() is not JobStatus.RUNNING, 60)
+        client.cancel().result()
+        assert ended, f"the {run} run should end by itself"
+        client.get_job_execution_result().result()
+        check_exactly_once(committed(folder), 150)
+    assert len(commit_calls(folder)) == 2, "nothing is left for the second run"
 
 
 PROGRAM = """
