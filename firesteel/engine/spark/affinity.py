@@ -78,8 +78,12 @@ class _Front:
                 return
             with host:
                 socket.send_fds(host, [b"t"], [infile.fileno()])
-                if host.recv(1) != b"0":
-                    sys.exit(-1)
+                answer = host.recv(1)
+            if not answer:
+                # The host was killed. Only the end of this process closes the line on which the JVM waits.
+                os._exit(1)
+            if answer != b"0":
+                sys.exit(-1)
 
     def _name(self, what: str) -> str:
         return f"\0firesteel-{self._family}-{what}"

@@ -18,6 +18,7 @@ from firesteel.engine.spark.session import get_session, import_paths, ship_files
 from firesteel.engine.spark.source import CONTROL, FiresteelDataSource
 from firesteel.engine.spark.stage import batch_stage, streaming_stage
 from firesteel.engine.submission import Submission
+from firesteel.errors import JobExecutionError
 
 __all__ = ["SparkJob"]
 
@@ -29,6 +30,7 @@ class SparkJob(EngineJob):
         super().__init__(submission)
         self._directory: str | None = None
         self._query: Any = None
+        self._failure: BaseException | None = None
         self._session: SparkSession | None = None
 
     def prepare(self) -> str:
@@ -56,7 +58,7 @@ class SparkJob(EngineJob):
                 for stage in self.spec.graph.stages[1:]:
                     frame = streaming_stage(frame, payload, stage.index, width)
                 self._query = (
-                    frame.writeStream.foreachBatch(self._take)
+                    frame.writeStream.foreachBatch(self._take_for_query)
                     .option("checkpointLocation", os.path.join(durable, "query"))
                     .outputMode("update")
                     .queryName(f"{self.spec.name}-{self.job_id[:8]}")
@@ -72,6 +74,16 @@ class SparkJob(EngineJob):
         cells = frame.select("f").toArrow().column("f").to_pylist()
         self.inbox.take(batch, cells)
         self._tell_coordinator()
+
+    def _take_for_query(self, frame: DataFrame, batch: int) -> None:
+        """``_take`` as Spark calls it. What goes wrong is kept here, and Spark gets a short word only: it searches an
+        exception's text for interruptions by a pattern that overflows the stack on a text as long as a JVM trace,
+        and then the query would end without saying anything."""
+        try:
+            self._take(frame, batch)
+        except BaseException as error:
+            self._failure = error
+            raise RuntimeError("the batch failed, and the driver knows why") from None
 
     def _tell_coordinator(self) -> None:
         assert self._directory is not None
@@ -89,9 +101,11 @@ class SparkJob(EngineJob):
                 if self.cancelled or not self._query.isActive:
                     break
             self._wait_until_logged()
-            failure = self._query.exception()
+            failure = self._failure or self._query.exception()
             if failure is not None:
                 raise failure
+            if not self.inbox.finished.is_set() and not self.cancelled:
+                raise JobExecutionError("Spark's query ended before the job's input did, and did not say why.")
         except Exception as error:
             raise translate(error) from error
         finally:

@@ -27,7 +27,7 @@ def forward_worker_output(jvm: Any) -> None:
     os.close(handle)
     stream = jvm.java.io.FileOutputStream(path, True)
     jvm.java.lang.System.setErr(jvm.java.io.PrintStream(stream, True))
-    threading.Thread(target=_follow, args=(path,), name="firesteel-output", daemon=True).start()
+    threading.Thread(target=_follow, args=(path,), name="spark-output", daemon=True).start()
 
 
 def _follow(path: str) -> None:

@@ -119,7 +119,7 @@ def _start(settings: Settings, name: str) -> SparkSession:
     forward_worker_output(session.sparkContext._jvm)
     _skip_installed_sources(session.sparkContext._jvm)
     if local:
-        threading.Thread(target=_first_steps, args=(session,), name="firesteel-first-steps", daemon=True).start()
+        threading.Thread(target=_first_steps, args=(session,), name="spark-first-steps", daemon=True).start()
     if home is not None and not home.archive.exists():
         warm_up_later(home)
     return session
