@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 
 from firesteel.errors import FiresteelError, JobExecutionError
-from firesteel.runtime.failures import find_failure
+from firesteel.runtime.failures import OperatorFailure, find_failure
 
 __all__ = ["translate"]
 
 
 def translate(error: BaseException) -> BaseException:
     """What the user should see of an exception. Raise it ``from`` the original, so that the JVM's trace stays."""
+    if isinstance(error, OperatorFailure):
+        return error.failure.to_error()
     if isinstance(error, FiresteelError):
         return error
     text = _whole_text(error)

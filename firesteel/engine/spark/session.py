@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import socket
 import sys
@@ -97,6 +98,8 @@ def _apply(session: SparkSession, settings: Settings) -> None:
 
 
 def _start(settings: Settings, name: str) -> SparkSession:
+    # The bridge to the JVM logs every call that ends in an exception; what fails is raised, so it need not say so.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.home)
     local = _is_local(settings.master)
