@@ -25,6 +25,13 @@ from firesteel.datastream.functions import (
 )
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
+from firesteel.datastream.state_backend import (
+    CustomStateBackend,
+    EmbeddedRocksDBStateBackend,
+    HashMapStateBackend,
+    PredefinedOptions,
+    StateBackend,
+)
 from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 from firesteel.datastream.time_characteristic import TimeCharacteristic
 from firesteel.datastream.time_domain import TimeDomain
@@ -37,11 +44,14 @@ __all__ = [
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",
+    "CustomStateBackend",
     "DataStream",
     "DataStreamSink",
+    "EmbeddedRocksDBStateBackend",
     "FilterFunction",
     "FlatMapFunction",
     "Function",
+    "HashMapStateBackend",
     "KeySelector",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
@@ -50,6 +60,7 @@ __all__ = [
     "MemorySize",
     "OutputTag",
     "Partitioner",
+    "PredefinedOptions",
     "ProcessFunction",
     "ReduceFunction",
     "RuntimeContext",
@@ -58,6 +69,7 @@ __all__ = [
     "SinkFunction",
     "SlotSharingGroup",
     "Source",
+    "StateBackend",
     "StreamExecutionEnvironment",
     "TimeCharacteristic",
     "TimeDomain",

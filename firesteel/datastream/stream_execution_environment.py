@@ -21,6 +21,7 @@ from firesteel.datastream.connectors.base import Source
 from firesteel.datastream.data_stream import DataStream
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.slot_sharing_group import SlotSharingGroup
+from firesteel.datastream.state_backend import StateBackend
 from firesteel.errors import ConfigurationError, ProgramError, TypeMismatchError, caller_location, short_repr
 from firesteel.graph.job_graph import JobGraph, build_job_graph
 from firesteel.graph.plan import plan_json
@@ -53,6 +54,7 @@ class StreamExecutionEnvironment:
         self._chaining = True
         self._python_files: list[str] = []
         self._requirements: tuple[str, str | None] | None = None
+        self._state_backend: StateBackend | None = None
         self._slot_sharing_groups: dict[str, SlotSharingGroup] = {}
         self._apply(self._configuration)
         if configuration is not None:
@@ -109,6 +111,31 @@ class StreamExecutionEnvironment:
     def get_default_local_parallelism(self) -> int:
         """The number of cores of this machine."""
         return self._configuration.get_integer("firesteel.default-local-parallelism", os.cpu_count() or 1)
+
+    def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
+        """Chooses where keyed state lives, whatever the configuration says."""
+        if not isinstance(state_backend, StateBackend):
+            raise ProgramError(
+                f"set_state_backend() takes a StateBackend such as EmbeddedRocksDBStateBackend(), got "
+                f"{short_repr(state_backend, 80)}."
+            )
+        self._state_backend = state_backend
+        return self
+
+    def get_state_backend(self) -> StateBackend | None:
+        """The backend that the program chose; None leaves it to the configuration."""
+        return self._state_backend
+
+    def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
+        """Accepted for compatibility: Spark's store always writes a log of changes."""
+        self._configuration.set_boolean("state.changelog.enabled", enabled)
+        return self
+
+    def is_changelog_state_backend_enabled(self) -> bool | None:
+        """What was set, or None."""
+        if not self._configuration.contains_key("state.changelog.enabled"):
+            return None
+        return self._configuration.get_boolean("state.changelog.enabled", False)
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
         """Sets the parallelism that applies where nothing else does."""
@@ -279,6 +306,7 @@ class StreamExecutionEnvironment:
             graph=graph,
             batch_mode=mode is RuntimeExecutionMode.BATCH,
             configuration=Configuration(self._configuration),
+            state_backend=self._state_backend,
             job_parameters=dict(self._config.get_global_job_parameters()),
             python_files=tuple(self._python_files),
             requirements=self._requirements,

@@ -16,6 +16,7 @@ from firesteel.common.job_client import JobClient
 from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
+from firesteel.engine.backends import table_factory
 from firesteel.engine.inbox import Inbox
 from firesteel.engine.progress import ProgressLine
 from firesteel.engine.settings import Settings
@@ -41,6 +42,7 @@ class EngineJob(JobClient):
             graph=submission.graph,
             batch_mode=submission.batch_mode,
             job_parameters=submission.job_parameters,
+            tables=table_factory(submission.configuration, submission.state_backend, submission.graph),
         )
         self.inbox = Inbox(self.spec)
         self._status = JobStatus.CREATED

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from firesteel.common.configuration import Configuration
+from firesteel.datastream.state_backend import StateBackend
 from firesteel.graph.job_graph import JobGraph
 
 __all__ = ["Submission"]
@@ -18,6 +19,7 @@ class Submission:
     graph: JobGraph
     batch_mode: bool
     configuration: Configuration
+    state_backend: StateBackend | None = None
     job_parameters: dict[str, str] = field(default_factory=dict)
     python_files: tuple[str, ...] = ()
     requirements: tuple[str, str | None] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from firesteel.datastream.functions import KeyedProcessFunction, ProcessFunction, RuntimeContext, SinkFunction
 from firesteel.datastream.state import (
@@ -24,21 +24,12 @@ from firesteel.datastream.timerservice import TimerService
 from firesteel.errors import ProgramError, short_repr
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricGroup
+from firesteel.runtime.clock import Clock
 from firesteel.runtime.state.backend import KeyedStateBackend
 from firesteel.runtime.timers import TimerQueue
 from firesteel.runtime.watermarks import MIN_TIMESTAMP
 
-__all__ = ["Clock", "ElementContext", "KeyedTimerService", "OperatorContext", "SinkContext", "UnkeyedTimerService"]
-
-
-@dataclass(slots=True)
-class Clock:
-    """The time that an operator sees: the batch's processing time and the operator's own watermark."""
-
-    processing_time: int = 0
-    watermark: int = MIN_TIMESTAMP
-    timestamp: int = MIN_TIMESTAMP
-    """Of the element (or timer) being processed."""
+__all__ = ["ElementContext", "KeyedTimerService", "OperatorContext", "SinkContext", "UnkeyedTimerService"]
 
 
 @dataclass
@@ -77,19 +68,19 @@ class OperatorContext(RuntimeContext):
         return self.metrics
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        return self._backend().value_state(state_descriptor)
+        return cast(ValueState[Any], self._backend().state(state_descriptor))
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        raise self._not_yet("list")
+        return cast(ListState[Any], self._backend().state(state_descriptor))
 
     def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        raise self._not_yet("map")
+        return cast(MapState[Any, Any], self._backend().state(state_descriptor))
 
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        raise self._not_yet("reducing")
+        return cast(ReducingState[Any], self._backend().state(state_descriptor))
 
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
-        raise self._not_yet("aggregating")
+        return cast(AggregatingState[Any, Any], self._backend().state(state_descriptor))
 
     def _backend(self) -> KeyedStateBackend:
         if self.keyed is None:
@@ -97,13 +88,6 @@ class OperatorContext(RuntimeContext):
                 f"Operator {self.node.name!r} asks for keyed state, but its stream has no keys. Call key_by() first."
             )
         return self.keyed
-
-    def _not_yet(self, kind: str) -> ProgramError:
-        self._backend()
-        return ProgramError(
-            f"Operator {self.node.name!r} asks for {kind} state; this version has value state only. "
-            "Keep the collection as the value of a ValueState."
-        )
 
 
 class UnkeyedTimerService(TimerService):

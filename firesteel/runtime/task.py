@@ -20,7 +20,9 @@ from firesteel.runtime.frames import DRIVER, Frame, FrameSpool, Mark, Watermark,
 from firesteel.runtime.operators import Operator, Placement, create_operator
 from firesteel.runtime.operators.sources import SourceOperator
 from firesteel.runtime.outputs import DirectReceiver, Sender
+from firesteel.runtime.state.factories import HashMapTables
 from firesteel.runtime.state.store import StateStore
+from firesteel.runtime.state.tables import TableFactory
 
 __all__ = ["HEADER", "JobSpec", "SourceShare", "StageTask", "TaskReport"]
 
@@ -40,8 +42,8 @@ class JobSpec:
     batch_mode: bool = False
     attempt: int = 0
     job_parameters: dict[str, str] = field(default_factory=dict)
-    cache_entries: int = 5_000_000
-    """How many entries of keyed state an operator's subtask may keep in memory between batches."""
+    tables: TableFactory = field(default_factory=HashMapTables)
+    """The state backend."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class StageTask:
                 origins=self._incoming(node_id),
                 batch_mode=job.batch_mode,
                 to_driver=self._to_driver,
-                cache_entries=job.cache_entries,
+                tables=job.tables,
             )
             self._operators[node_id] = create_operator(placement)
         for node_id, operator in self._operators.items():

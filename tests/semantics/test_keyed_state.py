@@ -20,7 +20,7 @@ from firesteel.datastream import (
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
 )
-from firesteel.datastream.state import ListStateDescriptor, StateTtlConfig, ValueStateDescriptor
+from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.errors import JobExecutionError
 
 MODES = pytest.mark.parametrize("mode", [STREAMING, BATCH], ids=["streaming", "batch"])
@@ -182,29 +182,6 @@ class WantsState(MapFunction):
 def test_state_without_keys_is_refused(run: Any) -> None:
     with pytest.raises(JobExecutionError, match=r"asks for keyed state, but its stream has no keys\. Call key_by"):
         run(lambda env: env.from_collection([1]).map(WantsState()))
-
-
-class WantsMore(KeyedProcessFunction):
-    def __init__(self, descriptor: Any, method: str) -> None:
-        self.descriptor, self.method = descriptor, method
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        getattr(runtime_context, self.method)(self.descriptor)
-
-    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
-        return None
-
-
-def test_what_this_version_does_not_keep_is_refused(run: Any) -> None:
-    lists = WantsMore(ListStateDescriptor("list", Types.INT()), "get_list_state")
-    with pytest.raises(JobExecutionError, match="this version has value state only"):
-        run(lambda env: env.from_collection([1]).key_by(lambda n: n).process(lists))
-    from firesteel.common import Time
-
-    descriptor = ValueStateDescriptor("short", Types.INT())
-    descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.seconds(1)).build())
-    with pytest.raises(JobExecutionError, match="has a time to live, which this version does not keep"):
-        run(lambda env: env.from_collection([1]).key_by(lambda n: n).process(WantsMore(descriptor, "get_state")))
 
 
 class WrongState(KeyedProcessFunction):

@@ -9,94 +9,128 @@ import pytest
 from firesteel.common import Types
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.runtime.state.backend import KeyedStateBackend
+from firesteel.runtime.state.factories import HashMapTables, RocksDBTables
 from firesteel.runtime.state.store import MemoryStore
+from firesteel.runtime.state.tables import TableFactory
 
 
 class CountingStore(MemoryStore):
-    read = 0
+    read = written = 0
 
     def get_many(self, keys: Any) -> list[bytes | None]:
         self.read += len(keys)
         return super().get_many(keys)
 
+    def write(self, changes: Any) -> None:
+        listed = list(changes)
+        self.written += len(listed)
+        super().write(listed)
+
 
 class Batches:
     """A backend over several batches."""
 
-    def __init__(self, cache_entries: int) -> None:
-        self.backend = KeyedStateBackend("uid", cache_entries)
+    def __init__(self, tables: TableFactory) -> None:
+        self.backend = KeyedStateBackend("uid", tables)
         self.store, self.header = CountingStore(), dict[str, Any]()
-        self.state = self.backend.value_state(ValueStateDescriptor("count", Types.INT()))
+        self.state = self.backend.state(ValueStateDescriptor("count", Types.INT()))
 
-    def batch(self, keys: list[Any], change: Any, unchanged: bool = True) -> list[Any]:
+    def batch(self, keys: list[Any], change: Any, unchanged: bool = True, chunk: int = 1000) -> list[Any]:
         """Calls ``change`` for each key; gives back what the state held before."""
-        self.store.read = 0
+        self.store.read = self.store.written = 0
         self.backend.begin(self.store, self.header, unchanged)
-        self.backend.prepare(keys)
         found = []
-        for key in keys:
-            self.backend.key = key
-            found.append(self.state.value())
-            change(self.state)
+        for start in range(0, len(keys), chunk):
+            piece = keys[start : start + chunk]
+            self.backend.prepare(piece)
+            for key in piece:
+                self.backend.key = key
+                found.append(self.state.value())
+                change(self.state)
         self.store.write(self.backend.changes())
         return found
+
+    @property
+    def held(self) -> int:
+        return len(self.state.live)
 
 
 def put(value: int) -> Any:
     return lambda state: state.update(value)
 
 
-def test_what_is_in_memory_is_not_read_again() -> None:
-    batches = Batches(cache_entries=100)
+BACKENDS = pytest.mark.parametrize("tables", [HashMapTables(), RocksDBTables(), RocksDBTables(0)], ids=str)
+
+
+@pytest.mark.parametrize("tables", [HashMapTables(), RocksDBTables()], ids=str)
+def test_what_is_in_memory_is_not_read_again(tables: TableFactory) -> None:
+    batches = Batches(tables)
     batches.batch(["a", "b"], put(1), unchanged=False)
     assert batches.batch(["a", "b"], put(2)) == [1, 1]
     assert batches.store.read == 0
 
 
-@pytest.mark.parametrize("cache_entries", [0, 100])
-def test_a_store_that_changed_is_read(cache_entries: int) -> None:
-    batches = Batches(cache_entries)
+@BACKENDS
+def test_a_store_that_changed_is_read(tables: TableFactory) -> None:
+    batches = Batches(tables)
     batches.batch(["a"], put(1), unchanged=False)
     before = dict(batches.store.content)
+    header = {"count": {**batches.header["count"], "entries": dict(batches.header["count"]["entries"])}}
+    header["count"]["entries"]["segments"] = dict(header["count"]["entries"].get("segments", {}))
     batches.batch(["a"], put(2))
     # The second batch was not committed.
-    batches.store.content = before
+    batches.store.content, batches.header = before, header
     assert batches.batch(["a"], put(3), unchanged=False) == [1]
     assert batches.store.read == 1
 
 
-def test_without_a_cache_every_batch_reads() -> None:
-    batches = Batches(cache_entries=0)
+def test_without_memory_every_batch_reads() -> None:
+    batches = Batches(RocksDBTables(0))
     batches.batch(["a"], put(1), unchanged=False)
+    assert batches.held == 0
     assert batches.batch(["a"], put(2)) == [1]
     assert batches.store.read == 1
 
 
 def test_memory_is_let_go_when_there_is_more_than_allowed() -> None:
-    batches = Batches(cache_entries=100)
+    batches = Batches(RocksDBTables(50_000))
     for start in range(0, 1000, 50):
         batches.batch([f"key-{start + n}" for n in range(50)], put(1))
-        assert len(batches.backend.ready) <= 100
+        assert batches.held <= 200
     assert batches.batch(["key-0", "key-999"], put(2)) == [1, 1]
 
 
-def test_keys_without_state_do_not_pile_up() -> None:
-    """Keys that come once and leave nothing, as users of a web site do."""
-    batches = Batches(cache_entries=100)
+def test_memory_is_let_go_within_a_batch_too() -> None:
+    batches = Batches(RocksDBTables(50_000))
+    most = 0
+
+    def change(state: Any) -> None:
+        nonlocal most
+        most = max(most, batches.held)
+        state.update(state.value() + 1 if state.value() else 1)
+
+    keys = [f"key-{n}" for n in range(20_000)]
+    batches.batch(keys + keys, change, chunk=50)
+    # A chunk of fifty keys may need a page each.
+    assert most <= 50_000 / 300 + 50 * 128
+    assert batches.batch(keys, change, chunk=50) == [2] * 20_000
+
+
+def test_keys_that_never_get_a_value_take_no_memory() -> None:
+    batches = Batches(RocksDBTables(50_000))
     for start in range(0, 1000, 50):
         batches.batch([f"key-{start + n}" for n in range(50)], lambda state: state.clear())
-        assert len(batches.backend.ready) <= 100
-        assert all(table.held <= 100 for table in batches.backend._tables.values())
+        assert sum(table.held for table in batches.backend._tables.values()) <= 100_000
 
 
-def test_a_key_that_is_forgotten_leaves_no_trace() -> None:
-    batches = Batches(cache_entries=100)
+@BACKENDS
+def test_a_key_that_is_forgotten_leaves_no_trace(tables: TableFactory) -> None:
+    batches = Batches(tables)
     batches.backend.begin(batches.store, batches.header)
     for number in range(50):
         batches.backend.prepare([number])
         batches.backend.key = number
         batches.state.update(1)
         batches.backend.forget(number)
-    assert batches.backend.ready == set()
-    assert all(table.held == 0 for table in batches.backend._tables.values())
+    assert batches.held == 0
     assert list(batches.backend.changes()) == []

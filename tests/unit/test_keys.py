@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from firesteel.common import Row, RowKind
 from firesteel.errors import UnstableKeyError
 from firesteel.runtime.keys import KeyRoutes, key_group, stable_hash, subtask_of
-from firesteel.runtime.state.pages import TableShape
+from firesteel.runtime.state.pages import pages_of
 
 UTC = datetime.UTC
 CET = datetime.timezone(datetime.timedelta(hours=1))
@@ -250,16 +250,16 @@ def test_another_process_with_another_hash_seed_computes_the_same() -> None:
     ],
 )
 def test_alike_keys_spread_over_key_groups_and_pages(make: Any) -> None:
-    hashes = [stable_hash(make(number)) for number in range(12_800)]
+    keys = [make(number) for number in range(12_800)]
+    hashes = [stable_hash(key) for key in keys]
     groups = [key_group(hashed, 128) for hashed in hashes]
     counts = [groups.count(group) for group in range(128)]
     # A hundred each on average.
     assert min(counts) > 40
     assert max(counts) < 200
     # The keys of one of four subtasks, over the pages of its tables.
-    own = [hashed for hashed, group in zip(hashes, groups, strict=True) if subtask_of(group, 128, 4) == 1]
-    shape = TableShape(pages=32)
-    pages = [shape.page_of(hashed) for hashed in own]
+    own = [key for key, group in zip(keys, groups, strict=True) if subtask_of(group, 128, 4) == 1]
+    pages = pages_of(own, 32)
     assert min(pages.count(page) for page in range(32)) > 30
 
 

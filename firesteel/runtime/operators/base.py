@@ -9,11 +9,13 @@ from typing import Any, TypeVar
 from firesteel.graph.specs import OperatorSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.runtime.calls import call_for_each
-from firesteel.runtime.context import Clock, OperatorContext
+from firesteel.runtime.clock import Clock
+from firesteel.runtime.context import OperatorContext
 from firesteel.runtime.failures import describe
 from firesteel.runtime.outputs import Output
 from firesteel.runtime.state.backend import KeyedStateBackend
 from firesteel.runtime.state.store import StateStore
+from firesteel.runtime.state.tables import TableFactory
 from firesteel.runtime.watermarks import MIN_TIMESTAMP, WatermarkValve
 
 __all__ = ["Operator", "Placement", "create_operator", "handles"]
@@ -34,8 +36,8 @@ class Placement:
     batch_mode: bool
     to_driver: Callable[[str, int, Any], None]
     """Sends (kind, node id, payload) to the driver."""
-    cache_entries: int = 0
-    """How many entries of keyed state may stay in memory between batches."""
+    tables: TableFactory
+    """The state backend."""
 
 
 _HANDLERS: dict[type[OperatorSpec], type[Operator]] = {}
@@ -71,7 +73,9 @@ class Operator:
         self.out = Output(placement.node, placement.subtask)
         self.clock = Clock()
         self.backend = (
-            KeyedStateBackend(placement.node.uid, placement.cache_entries) if placement.node.spec.stateful else None
+            KeyedStateBackend(placement.node.uid, placement.tables, self.clock)
+            if placement.node.spec.stateful
+            else None
         )
         self.context = OperatorContext(
             placement.node, placement.subtask, placement.attempt, placement.job_parameters, self.backend

@@ -174,8 +174,7 @@ class KeyedProcessOperator(KeyedOperator):
         times: list[int] = []
         for time, key in queue.due(limit):
             # A timer set meanwhile may belong to a key that was not read yet.
-            if key not in backend.ready:
-                backend.prepare((key,))
+            backend.ensure(key)
             backend.key = key
             clock.timestamp = time if timed else MIN_TIMESTAMP
             try:

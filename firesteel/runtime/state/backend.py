@@ -2,26 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
-from firesteel.datastream.state import StateDescriptor, ValueState, ValueStateDescriptor
+from firesteel.datastream.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueStateDescriptor,
+)
 from firesteel.errors import ProgramError
-from firesteel.runtime.copies import may_change
-from firesteel.runtime.state.pages import PagedTable, TableShape
+from firesteel.runtime.clock import Clock
+from firesteel.runtime.state.factories import HashMapTables
+from firesteel.runtime.state.lists import LiveListState
+from firesteel.runtime.state.maps import LiveMapState
 from firesteel.runtime.state.store import StateStore
+from firesteel.runtime.state.tables import Table, TableFactory
+from firesteel.runtime.state.ttl import TTL_HANDLES, judge_of
+from firesteel.runtime.state.values import Handle, LiveAggregatingState, LiveReducingState, LiveValueState
 
-__all__ = ["KeyedStateBackend"]
+__all__ = ["NO_KEY", "KeyedStateBackend"]
+
+_HANDLES: dict[type[StateDescriptor], type[Any]] = {
+    ValueStateDescriptor: LiveValueState,
+    ReducingStateDescriptor: LiveReducingState,
+    AggregatingStateDescriptor: LiveAggregatingState,
+    ListStateDescriptor: LiveListState,
+    MapStateDescriptor: LiveMapState,
+}
+
+
+class _NoKey:
+    """The current key where there is none. Whoever looks something up under it is told so; no look-up pays for it."""
+
+    def __hash__(self) -> int:
+        raise ProgramError(
+            "Keyed state was used where no record is processed, so there is no current key. "
+            "Use it in the methods that get a record or a timer, not in open(), close() or for broadcast records."
+        )
+
+
+NO_KEY: Any = _NoKey()
 
 
 class KeyedStateBackend:
-    """Tables by state name. States outlive a batch (users keep them in attributes). Tables do too, as a cache, while
-    they hold at most ``cache_entries`` and the store is as this backend left it; who calls ``begin`` knows that.
+    """States by name. They outlive a batch (users keep them in attributes). Their tables do too, as a cache, while
+    the store is as this backend left it; who calls ``begin`` knows that.
 
     >>> from firesteel.common.typeinfo import Types
     >>> from firesteel.runtime.state.store import MemoryStore
     >>> backend, store, header = KeyedStateBackend("counter"), MemoryStore(), {}
-    >>> count = backend.value_state(ValueStateDescriptor("count", Types.LONG()))
+    >>> count = backend.state(ValueStateDescriptor("count", Types.LONG()))
     >>> backend.begin(store, header)
     >>> backend.prepare(["a"])
     >>> backend.key = "a"
@@ -29,118 +62,165 @@ class KeyedStateBackend:
     >>> store.write(backend.changes())
     >>> backend.begin(store, header)
     >>> backend.prepare(["a"])
+    >>> backend.key = "a"
     >>> count.value()
     3
     """
 
-    def __init__(self, uid: str, cache_entries: int = 0) -> None:
-        self.key: Any = None
-        self._cache_entries = cache_entries
+    def __init__(self, uid: str, tables: TableFactory | None = None, clock: Clock | None = None) -> None:
+        self.key: Any = NO_KEY
+        self.clock = clock or Clock()
+        self._factory: TableFactory = tables or HashMapTables()
         self._uid = uid.encode()
-        self._states: dict[str, tuple[StateDescriptor, LiveValueState]] = {}
-        self._tables: dict[str, PagedTable] = {}
+        self._states: dict[str, tuple[StateDescriptor, Handle]] = {}
+        self._tables: dict[str, Table] = {}
         self.shared = False
         """Whether a state holds objects that can be changed in place, so that results must be copied."""
-        self.ready: set[Any] = set()
-        """Keys whose state is in memory in this batch."""
+        self._prepared: set[Any] = set()
+        """The keys of the chunk at hand, for states that are asked for only now. Not kept if all is in memory."""
+        self._records = 0
         self._store: StateStore | None = None
         self._header: dict[str, Any] = {}
 
-    def value_state(self, descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        state: LiveValueState | None
-        known, state = self._states.get(descriptor.name, (None, None))
-        if known is not None and state is not None:
-            if known.type_info != descriptor.type_info:
+    # States
+
+    def state(self, descriptor: StateDescriptor) -> Any:
+        """The state of a descriptor: a new one, or that of the same name and type."""
+        if descriptor.name in self._states:
+            known, state = self._states[descriptor.name]
+            if type(known) is not type(descriptor) or known.type_info != descriptor.type_info:
                 raise ProgramError(
                     f"State {descriptor.name!r} is registered twice in one operator with different types: "
-                    f"{known.type_info} and {descriptor.type_info}."
+                    f"{_described(known)} and {_described(descriptor)}."
                 )
             return state
-        if descriptor.ttl_config is not None:
-            raise ProgramError(
-                f"State {descriptor.name!r} has a time to live, which this version does not keep. "
-                "Clear it from a timer."
-            )
-        state = LiveValueState(self, descriptor)
-        self.shared = self.shared or may_change(descriptor.type_info)
+        handles = TTL_HANDLES if _expires(descriptor) else _HANDLES
+        state = handles[type(descriptor)](self, descriptor)
+        self.shared = self.shared or state.shared
         self._states[descriptor.name] = (descriptor, state)
         if self._store is not None:
-            self._attach(descriptor.name, state)
+            self._attach(descriptor, state)
         return state
 
-    def table(self, name: str) -> PagedTable:
-        """The table of a state in this batch."""
-        table = self._tables.get(name)
+    def table(self, name: str, kind: str = "entries") -> Table:
+        """A table of a state in this batch."""
+        full = f"{name}\0{kind}"
+        table = self._tables.get(full)
         if table is None:
             assert self._store is not None, "state is reachable between begin() and changes() only"
-            shape = self._header.setdefault(name, TableShape())
-            table = PagedTable(self._uid + b"\0" + name.encode(), self._store, shape)
-            self._tables[name] = table
-            table.load(self.ready)
+            make = self._factory.table if kind == "entries" else self._factory.blocks
+            shape = self._header.setdefault(name, {}).setdefault(kind, {})
+            table = make(self._uid + b"\0" + full.encode(), self._store, shape)
+            self._tables[full] = table
+            if kind == "entries":
+                table.load(self._prepared)
         return table
+
+    def new_id(self) -> int:
+        """A number that no other collection of this operator's subtask has."""
+        given: int = self._header.get("", -1) + 1
+        self._header[""] = given
+        return given
+
+    def _attach(self, descriptor: StateDescriptor, state: Handle) -> None:
+        kept = self._header.setdefault(descriptor.name, {})
+        kind = _described(descriptor)
+        if kept.setdefault("type", kind) != kind:
+            raise ProgramError(
+                f"State {descriptor.name!r} is {kind} in this program, but what was saved of it is {kept['type']}. "
+                "Give the state another name, or go back to the saved type."
+            )
+        fresh = f"{descriptor.name}\0entries" not in self._tables
+        table = self.table(descriptor.name)
+        state.attach(table, self.table(descriptor.name, "blocks") if state.has_blocks else None)
+        judge = judge_of(state)
+        config = descriptor.ttl_config
+        if fresh and judge is not None and config is not None and config.get_cleanup_strategies().in_full_snapshot():
+            # What memory was just filled with is a snapshot.
+            table.sweep(len(table.live), judge)
+
+    # Batches
 
     def begin(self, store: StateStore, header: dict[str, Any], unchanged: bool = False) -> None:
         """A batch starts. ``unchanged`` promises that the store is as the last batch of this backend left it."""
         self._store, self._header = store, header
         if unchanged:
-            for name, table in self._tables.items():
-                table.reopen(store, header.setdefault(name, TableShape()))
+            for full, table in self._tables.items():
+                name, kind = full.split("\0")
+                table.reopen(store, header.setdefault(name, {}).setdefault(kind, {}))
         else:
-            self._tables, self.ready = {}, set()
-        for name, (_, state) in self._states.items():
-            self._attach(name, state)
+            self._tables = {}
+        self._prepared = set()
+        for descriptor, state in self._states.values():
+            self._attach(descriptor, state)
 
-    def _attach(self, name: str, state: LiveValueState) -> None:
-        table = self.table(name)
-        state.live, state.dirty = table.live, table.dirty
-
-    def prepare(self, keys: Iterable[Any]) -> None:
+    def prepare(self, keys: Collection[Any]) -> None:
         """Makes sure that the state of these keys is in memory. Called per chunk, so that reads are bulk reads."""
-        new = set(keys) - self.ready
-        if new:
-            for table in self._tables.values():
-                table.load(new)
-            self.ready |= new
+        self._records += len(keys)
+        if self._factory.memory is None:
+            return
+        self._prepared = set(keys)
+        if self._short_of_memory():
+            self._relieve()
+        self._load(self._prepared)
+
+    def ensure(self, key: Any) -> None:
+        """Makes sure that one more key's state is in memory."""
+        if self._factory.memory is not None and key not in self._prepared:
+            self._prepared.add(key)
+            self._load((key,))
+
+    def _load(self, keys: Collection[Any]) -> None:
+        for full, table in self._tables.items():
+            if full.endswith("\0entries"):
+                table.load(keys)
+
+    def _short_of_memory(self) -> bool:
+        limit = self._factory.memory
+        return limit is not None and sum(table.held for table in self._tables.values()) > limit
+
+    def _relieve(self) -> None:
+        """Makes room in the middle of a batch: the store takes part of it only if all of the batch succeeds."""
+        assert self._store is not None
+        for table in self._tables.values():
+            self._store.write(table.changes())
+            table.relieve()
 
     def forget(self, key: Any) -> None:
         """Drops a key's state without a trace: in BATCH mode no later record can ask for it."""
-        for table in self._tables.values():
-            table.forget(key)
-        self.ready.discard(key)
+        for _, state in self._states.values():
+            state.forget(key)
+        for full, table in self._tables.items():
+            if full.endswith("\0entries"):
+                table.forget(key)
 
     def changes(self) -> Iterator[tuple[bytes, bytes | None]]:
+        self._sweep()
         for table in self._tables.values():
             yield from table.changes()
+        if self._short_of_memory():
+            for table in self._tables.values():
+                table.relieve()
         self._store = None
-        if max(len(self.ready), sum(table.held for table in self._tables.values())) > self._cache_entries:
-            self._tables, self.ready = {}, set()
+        self.key = NO_KEY
+
+    def _sweep(self) -> None:
+        """Looks for expired entries, in proportion to what the batch did."""
+        for descriptor, state in self._states.values():
+            judge = judge_of(state)
+            if judge is None or descriptor.ttl_config is None:
+                continue
+            entries = self._factory.swept(descriptor.ttl_config, self._records)
+            if entries:
+                self.table(descriptor.name).sweep(entries, judge)
+        self._records = 0
 
 
-class LiveValueState(ValueState[Any]):
-    """A value per key, read and written in the table's live dict: the hot path is one dict operation."""
+def _expires(descriptor: StateDescriptor) -> bool:
+    return descriptor.ttl_config is not None and descriptor.ttl_config.is_enabled()
 
-    __slots__ = ("_backend", "_check", "_descriptor", "dirty", "live")
 
-    def __init__(self, backend: KeyedStateBackend, descriptor: ValueStateDescriptor) -> None:
-        self._backend = backend
-        self._descriptor = descriptor
-        self._check = descriptor.type_info.checker()
-        self.live: dict[Any, Any] = {}
-        self.dirty: set[Any] = set()
-
-    def value(self) -> Any:
-        return self.live.get(self._backend.key)
-
-    def update(self, value: Any) -> None:
-        key = self._backend.key
-        if value is None:
-            # As in Flink, None is the absence of a value.
-            self.live.pop(key, None)
-        else:
-            if self._check is not None and not self._check(value):
-                raise ProgramError(f"State {self._descriptor.name!r}: {self._descriptor.type_info.explain(value)}")
-            self.live[key] = value
-        self.dirty.add(key)
-
-    def clear(self) -> None:
-        self.update(None)
+def _described(descriptor: StateDescriptor) -> str:
+    kind = type(descriptor).__name__.removesuffix("StateDescriptor").lower()
+    expiring = " with a time to live" if _expires(descriptor) else ""
+    return f"{kind} state of {descriptor.type_info}{expiring}"

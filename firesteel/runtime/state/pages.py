@@ -1,4 +1,4 @@
-"""A table from user keys to values, kept in pages.
+"""A table from user keys to values that reads what a batch touches, kept in pages.
 
 A call to Spark's state store costs a hundred microseconds and more, a dict look-up tens of nanoseconds. So the store
 holds pages, each a pickled dict of all entries whose hash falls into it, and a batch reads each page it needs once and
@@ -8,10 +8,9 @@ ever rewrites the whole table and the cost of a batch depends on what it touches
 How large a page may grow depends on how it is used. Where a batch touches a good part of every page (a million records
 on a million keys), large pages save calls. Where it touches one entry here and there, small ones save copying.
 
-    hash ──► page number ──► one entry of the store ──► {key: value, …} ──► merged into ``live``
+    hash ──► page number ──► one cell of the store ──► {key: value, …} ──► merged into ``live``
 
-``live`` is the dict that the hot path reads and writes directly. A table may be kept in memory after its batch and
-reopened for the next one, if the store has not changed in between (see ``KeyedStateBackend``): then nothing is read.
+What was read stays until memory is short, if the store has not changed in between (see ``KeyedStateBackend``).
 """
 
 from __future__ import annotations
@@ -19,14 +18,16 @@ from __future__ import annotations
 import math
 import pickle
 import struct
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import compress
+from operator import not_
 from typing import Any
 
 from firesteel.runtime.keys import stable_hash
 from firesteel.runtime.state.store import StateStore
+from firesteel.runtime.state.tables import KEEP, Judge
 
-__all__ = ["PagedTable", "TableShape", "table_pages"]
+__all__ = ["PagedTable", "slot"]
 
 _PAGE = struct.Struct(">I")
 
@@ -34,38 +35,36 @@ SMALL_PAGE = 64
 LARGE_PAGE = 1024
 TOUCHES_TO_ENTRIES = 16
 """A page may have this many times the entries that a batch touches in it: what is copied for nothing stays bounded."""
+PAGE_BYTES = 256 * 1024
+_READ_AT_ONCE = 256
+_OVERHEAD = 300
+"""About what an entry costs in memory beyond its pickled bytes: three dicts know it."""
 
 
-@dataclass
-class TableShape:
-    """What must be known to find a page: how many there are. Kept in the subtask's header."""
+def slot(number: int, pages: int) -> int:
+    """Linear hashing: as many low bits of a number as lead to a page that exists.
 
-    entries: int = 0
-    pages: int = 1
+    >>> [slot(number, pages=3) for number in range(4)]
+    [0, 1, 2, 1]
+    """
+    top = 1 << (pages - 1).bit_length()
+    page = number & (top - 1)
+    return page if page < pages else page & ((top >> 1) - 1)
 
-    def page_of(self, hashed: int) -> int:
-        """The page of a hash.
 
-        The low bits already chose the subtask (through the key group), so the high ones are mixed in.
-        """
-        return self.slot(hashed ^ (hashed >> 15))
-
-    def slot(self, number: int) -> int:
-        """Linear hashing: as many low bits as lead to a page that exists.
-
-        >>> [TableShape(pages=3).slot(number) for number in range(4)]
-        [0, 1, 2, 1]
-        """
-        top = 1 << (self.pages - 1).bit_length()
-        page = number & (top - 1)
-        return page if page < self.pages else page & ((top >> 1) - 1)
+def pages_of(keys: Iterable[Any], pages: int) -> list[int]:
+    """The page of each key. The low bits of its hash already chose the subtask, so the high ones are mixed in."""
+    top = 1 << (pages - 1).bit_length()
+    mask, half = top - 1, (top >> 1) - 1
+    found = [(hashed ^ (hashed >> 15)) & mask for hashed in map(stable_hash, keys)]
+    return [page if page < pages else page & half for page in found]
 
 
 class PagedTable:
-    """One keyed state of one operator in one subtask, during one batch (or several, if it is reopened).
+    """One state of one operator in one subtask, as much of it as is needed.
 
     >>> from firesteel.runtime.state.store import MemoryStore
-    >>> store, shape = MemoryStore(), TableShape()
+    >>> store, shape = MemoryStore(), {}
     >>> table = PagedTable(b"counts", store, shape)
     >>> table.load(["a"])
     >>> table.live["a"] = 1
@@ -77,98 +76,152 @@ class PagedTable:
     {'a': 1}
     """
 
-    def __init__(self, prefix: bytes, store: StateStore, shape: TableShape) -> None:
+    def __init__(self, prefix: bytes, store: StateStore, shape: dict[str, Any]) -> None:
         self.live: dict[Any, Any] = {}
         self.dirty: set[Any] = set()
         self._prefix = prefix + b"\0"
-        self._store = store
-        self._shape = shape
-        self._pages: dict[int, dict[Any, Any]] = {}
-        self._hashes: dict[Any, int] = {}
+        self._where: dict[Any, int] = {}
+        """The page of every key that was asked for or read."""
+        self._members: dict[int, dict[Any, None]] = {}
+        """The keys of every page in memory, entries or not."""
+        self._stored: dict[int, int] = {}
+        """Entries of every page in memory as the store has it."""
+        self._bytes: dict[int, int] = {}
+        self.reopen(store, shape)
 
-    def reopen(self, store: StateStore, shape: TableShape) -> None:
-        """Goes on with what is in memory. The store must be as ``changes`` left it."""
+    def reopen(self, store: StateStore, shape: dict[str, Any]) -> None:
         self._store, self._shape = store, shape
+        shape.setdefault("entries", 0)
+        shape.setdefault("pages", 1)
         self.dirty.clear()
 
     @property
     def held(self) -> int:
-        """Entries in memory, and keys that are remembered though they have none."""
-        return max(len(self.live), len(self._hashes))
+        return 2 * sum(self._bytes.values()) + _OVERHEAD * len(self._where)
 
-    def load(self, keys: Iterable[Any]) -> None:
-        """Reads the pages of these keys unless they are here already."""
-        found = {key: stable_hash(key) for key in keys}
-        self._hashes.update(found)
-        self._read(set(map(self._shape.page_of, found.values())).difference(self._pages))
+    def relieve(self) -> None:
+        assert not self.dirty, "changes() comes before relieve()"
+        for part in (self.live, self._where, self._members, self._stored, self._bytes):
+            part.clear()
 
-    def forget(self, key: Any) -> None:
-        """Drops what is known of a key in this batch, without a trace."""
+    def load(self, keys: Iterable[Hashable]) -> None:
+        where = self._where
+        new = [key for key in keys if key not in where]
+        if not new:
+            return
+        numbers = pages_of(new, self._shape["pages"])
+        members = self._members
+        self._read(set(numbers).difference(members))
+        for key, number in zip(new, numbers, strict=True):
+            where[key] = number
+            members[number][key] = None
+
+    def peek(self, keys: Sequence[Hashable]) -> list[Any]:
+        self.load(keys)
+        return [self.live.get(key) for key in keys]
+
+    def forget(self, key: Hashable) -> None:
         self.live.pop(key, None)
         self.dirty.discard(key)
-        self._hashes.pop(key, None)
+        number = self._where.pop(key, None)
+        if number is not None:
+            del self._members[number][key]
 
     def _read(self, numbers: Iterable[int]) -> None:
         wanted = sorted(numbers)
-        if not wanted:
-            return
-        if not self._shape.entries:
-            self._pages.update((number, {}) for number in wanted)
-            return
-        for number, cell in zip(wanted, self._store.get_many([self._cell(n) for n in wanted]), strict=True):
-            page: dict[Any, Any] = {} if cell is None else pickle.loads(cell)
-            self._pages[number] = page
-            self.live.update(page)
+        for start in range(0, len(wanted), _READ_AT_ONCE):
+            window = wanted[start : start + _READ_AT_ONCE]
+            found: Sequence[bytes | None] = [None] * len(window)
+            if self._shape["entries"]:
+                found = self._store.get_many([self._cell(n) for n in window])
+            for number, cell in zip(window, found, strict=True):
+                page: dict[Any, Any] = {} if cell is None else pickle.loads(cell)
+                self._members[number] = dict.fromkeys(page)
+                self._stored[number] = len(page)
+                self._bytes[number] = 0 if cell is None else len(cell)
+                self._where.update(dict.fromkeys(page, number))
+                self.live.update(page)
 
     def _cell(self, number: int) -> bytes:
         return self._prefix + _PAGE.pack(number)
 
+    # Writing
+
     def changes(self) -> Iterator[tuple[bytes, bytes | None]]:
-        """What the store must learn of this batch."""
-        shape, live, pages, hashes = self._shape, self.live, self._pages, self._hashes
-        changed: set[int] = set()
-        page_of = shape.page_of
-        for key in self.dirty:
-            number = page_of(hashes[key])
-            changed.add(number)
-            page = pages[number]
-            if key in live:
-                shape.entries += key not in page
-                page[key] = live[key]
-            elif key in page:
-                shape.entries -= 1
-                del page[key]
-        changed.update(self._grow(self._wanted_pages(len(changed))))
+        if not self.dirty:
+            return
+        touched = len(self.dirty)
+        changed = {number: self._content(number) for number in set(map(self._where.__getitem__, self.dirty))}
+        self.dirty.clear()
+        self._shape["entries"] += sum(len(page) - self._stored[number] for number, page in changed.items())
+        self._grow(changed, self._wanted_pages(touched, changed))
         for number in sorted(changed):
-            page = pages[number]
-            yield self._cell(number), pickle.dumps(page, pickle.HIGHEST_PROTOCOL) if page else None
+            page = changed[number]
+            cell = pickle.dumps(page, pickle.HIGHEST_PROTOCOL) if page else None
+            self._stored[number] = len(page)
+            self._bytes[number] = 0 if cell is None else len(cell)
+            yield self._cell(number), cell
 
-    def _wanted_pages(self, changed: int) -> int:
+    def _content(self, number: int) -> dict[Any, Any]:
+        """A page of memory as the store should have it. Keys without an entry are no longer remembered."""
+        live, members = self.live, self._members[number]
+        page = {key: live[key] for key in members if key in live}
+        if len(page) < len(members):
+            for key in compress(members, map(not_, map(page.__contains__, members))):
+                del self._where[key]
+            self._members[number] = dict.fromkeys(page)
+        return page
+
+    def _wanted_pages(self, touched: int, changed: dict[int, Any]) -> int:
         """How many pages the table should have, at most a few times as many as the batch changed more than now."""
-        shape = self._shape
-        touched = len(self.dirty) / max(1, changed)
-        room = min(max(touched * TOUCHES_TO_ENTRIES, SMALL_PAGE), LARGE_PAGE)
-        limit = shape.pages + 2 * changed + len(self.dirty) // SMALL_PAGE
-        return max(shape.pages, min(math.ceil(shape.entries / room), limit))
+        pages: int = self._shape["pages"]
+        entries: int = self._shape["entries"]
+        room = min(max(touched / len(changed) * TOUCHES_TO_ENTRIES, SMALL_PAGE), LARGE_PAGE)
+        known = sum(self._stored[number] for number in changed)
+        if known:
+            # Large entries make large pages: what a page costs to read and write is bounded in bytes, too.
+            room = min(room, max(1, PAGE_BYTES * known // max(1, sum(self._bytes[number] for number in changed))))
+        limit = pages + 2 * len(changed) + touched // SMALL_PAGE
+        return max(pages, min(math.ceil(entries / room), limit))
 
-    def _grow(self, wanted: int) -> set[int]:
-        """Adds pages and moves to them what belongs there. Returns the pages that changed."""
-        shape, pages, hashes = self._shape, self._pages, self._hashes
-        before = TableShape(pages=shape.pages)
+    def _grow(self, changed: dict[int, dict[Any, Any]], wanted: int) -> None:
+        """Adds pages and moves to them what belongs there."""
+        before = self._shape["pages"]
+        if wanted == before:
+            return
         # A new page takes entries of the one that its number led to before.
-        parents = {before.slot(number) for number in range(shape.pages, wanted)}
-        self._read(parents.difference(pages))
-        shape.pages = wanted
-        pages.update((number, {}) for number in range(before.pages, wanted))
-        page_of = shape.page_of
-        for parent in parents:
-            entries, pages[parent] = pages[parent], {}
-            for key, value in entries.items():
-                hashed = hashes.get(key)
-                pages[page_of(stable_hash(key) if hashed is None else hashed)][key] = value
-        return parents | set(range(before.pages, wanted))
+        parents = {slot(number, before) for number in range(before, wanted)}
+        self._read(parents.difference(self._members))
+        self._shape["pages"] = wanted
+        fresh = parents.union(range(before, wanted))
+        old = {parent: changed.get(parent) or self._content(parent) for parent in parents}
+        for number in fresh:
+            changed[number] = {}
+            self._stored.setdefault(number, 0)
+        for page in old.values():
+            for (key, entry), number in zip(page.items(), pages_of(page, wanted), strict=True):
+                changed[number][key] = entry
+        for number in fresh:
+            self._members[number] = dict.fromkeys(changed[number])
+            self._where.update(dict.fromkeys(changed[number], number))
 
+    # Time to live
 
-def table_pages(prefix: bytes, shape: TableShape) -> list[bytes]:
-    """The cells in which a table of this shape can have entries, for readers of the whole state."""
-    return [prefix + b"\0" + _PAGE.pack(number) for number in range(shape.pages)]
+    def sweep(self, entries: int, judge: Judge) -> None:
+        """Pages that are in memory to be written are judged whole, and some more in turn, read for this alone."""
+        pages, next_page = self._shape["pages"], self._shape.get("swept", 0)
+        numbers = set(map(self._where.__getitem__, self.dirty))
+        in_turn = max(1, entries * pages // max(1, self._shape["entries"]))
+        numbers.update((next_page + n) % pages for n in range(min(in_turn, pages)))
+        self._shape["swept"] = (next_page + in_turn) % pages
+        self._read(numbers.difference(self._members))
+        for number in sorted(numbers):
+            for key in self._members[number]:
+                entry = self.live.get(key)
+                verdict = KEEP if entry is None else judge(key, entry)
+                if verdict is not KEEP:
+                    self.dirty.add(key)
+                    if verdict is None:
+                        del self.live[key]
+                    else:
+                        self.live[key] = verdict

@@ -1,0 +1,56 @@
+"""From the configured state backend to the tables that workers use."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.common.configuration import Configuration
+from firesteel.datastream.state_backend import CustomStateBackend, StateBackend
+from firesteel.errors import ConfigurationError
+from firesteel.graph.job_graph import JobGraph
+from firesteel.runtime.state.factories import HashMapTables, RocksDBTables
+from firesteel.runtime.state.tables import TableFactory
+
+__all__ = ["table_factory"]
+
+_PORT = ("memory", "table", "blocks", "swept")
+
+
+def table_factory(configuration: Configuration, chosen: StateBackend | None, graph: JobGraph) -> TableFactory:
+    """The tables of the backend that the program chose, or else the configuration.
+
+    >>> from firesteel.datastream.state_backend import HashMapStateBackend
+    >>> table_factory(Configuration(), HashMapStateBackend(), None)
+    HashMapTables(memory=None)
+    """
+    kind = chosen.type if chosen is not None else configuration.get_string("state.backend.type", "hashmap")
+    if kind.lower() == "hashmap":
+        return HashMapTables()
+    if kind.lower() == "rocksdb":
+        memory = configuration.get_memory_bytes("state.backend.rocksdb.memory.fixed-per-slot", "256 mb")
+        # The operators of a slot share what it has.
+        stateful = sum(node.spec.stateful for node in graph.graph.nodes.values())
+        return RocksDBTables(memory // max(1, stateful))
+    factory: Any = chosen.factory if isinstance(chosen, CustomStateBackend) else kind
+    tables: TableFactory = (_imported(factory) if isinstance(factory, str) else factory)(configuration)
+    missing = [name for name in _PORT if not hasattr(tables, name)]
+    if missing:
+        raise ConfigurationError(
+            f"The state backend {kind} gave {type(tables).__name__}, which lacks {', '.join(missing)}: "
+            "a backend returns a firesteel.runtime.state.tables.TableFactory."
+        )
+    return tables
+
+
+def _imported(path: str) -> Callable[..., Any]:
+    module, _, name = path.rpartition(".")
+    try:
+        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+        return found
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigurationError(
+            f"state.backend.type is {path!r}: it must be hashmap, rocksdb, or the import path of a backend "
+            f"(package.module.Name), and this one cannot be imported: {error}"
+        ) from error

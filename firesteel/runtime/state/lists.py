@@ -1,0 +1,164 @@
+"""List state. A small list is one entry of the table; a big one is blocks, so that an append costs an append.
+
+live[key] = ["a", "b"]                                   up to BLOCK elements
+live[key] = BigList(id, first=0, end=3, tail=[…])        blocks (id, 0) (id, 1) (id, 2), then the tail
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from firesteel.datastream.state import ListState, ListStateDescriptor
+from firesteel.errors import ProgramError, short_repr
+from firesteel.runtime.copies import may_change
+from firesteel.runtime.state.tables import Table
+from firesteel.runtime.state.values import Handle
+
+if TYPE_CHECKING:
+    from firesteel.runtime.state.backend import KeyedStateBackend
+
+__all__ = ["BLOCK", "BigList", "LiveListState"]
+
+BLOCK = 256
+_READ_AT_ONCE = 16
+
+
+@dataclass(slots=True)
+class BigList:
+    """What the table's entry says of a list whose elements are in blocks."""
+
+    id: int
+    first: int = 0
+    end: int = 0
+    tail: list[Any] = field(default_factory=list)
+
+    def block_keys(self) -> list[tuple[int, int]]:
+        return [(self.id, number) for number in range(self.first, self.end)]
+
+
+class BigListView:
+    """The elements of a big list as they are when they are reached, block by block.
+
+    Elements that are added while it is read are left out: an iteration that appends must end.
+    """
+
+    def __init__(self, blocks: Table, whole: BigList) -> None:
+        self._blocks = blocks
+        self._keys = whole.block_keys()
+        self._tail = whole.tail.copy()
+
+    def __iter__(self) -> Iterator[Any]:
+        for start in range(0, len(self._keys), _READ_AT_ONCE):
+            for block in self._blocks.peek(self._keys[start : start + _READ_AT_ONCE]):
+                yield from block or ()
+        yield from self._tail
+
+
+class LiveListState(Handle, ListState[Any]):
+    has_blocks = True
+
+    def __init__(self, backend: KeyedStateBackend, descriptor: ListStateDescriptor) -> None:
+        super().__init__(backend, descriptor)
+        self._fits = descriptor.elem_type_info.checker()
+        self._elements = descriptor.elem_type_info
+        self.blocks: Table
+
+    @property
+    def shared(self) -> bool:
+        # Users get copies of the list, never the list.
+        return may_change(self._elements)
+
+    def attach(self, table: Table, blocks: Table | None) -> None:
+        super().attach(table, blocks)
+        assert blocks is not None
+        self.blocks = blocks
+
+    def get(self) -> Iterable[Any]:
+        known = self.live.get(self._backend.key)
+        if known is None:
+            return []
+        if known.__class__ is list:
+            return known.copy()
+        return BigListView(self.blocks, known)
+
+    def add(self, value: Any) -> None:
+        if value is None or (self._fits is not None and not self._fits(value)):
+            self._refuse(value)
+        key = self._backend.key
+        known = self.live.get(key)
+        if known is None:
+            self.live[key] = [value]
+        elif known.__class__ is list and len(known) < BLOCK:
+            known.append(value)
+        else:
+            self._extend(key, known, (value,))
+        self.dirty.add(key)
+
+    def add_all(self, values: list[Any]) -> None:
+        added = self._checked(values)
+        if added:
+            key = self._backend.key
+            self._extend(key, self.live.get(key), added)
+            self.dirty.add(key)
+
+    def update(self, values: list[Any]) -> None:
+        new = self._checked(values)
+        self.clear()
+        if new:
+            self._extend(self._backend.key, None, new)
+
+    def clear(self) -> None:
+        self.drop_blocks(self._backend.key)
+        super().clear()
+
+    def forget(self, key: Any) -> None:
+        known = self.live.get(key)
+        if isinstance(known, BigList):
+            for block in known.block_keys():
+                self.blocks.forget(block)
+
+    def drop_blocks(self, key: Any, until: int | None = None) -> None:
+        """Removes the blocks of a big list, all or those before a number."""
+        known = self.live.get(key)
+        if isinstance(known, BigList):
+            end = known.end if until is None else until
+            for number in range(known.first, end):
+                self.blocks.live.pop((known.id, number), None)
+                self.blocks.dirty.add((known.id, number))
+            known.first = end
+
+    def _extend(self, key: Any, known: Any, values: Iterable[Any]) -> None:
+        if known.__class__ is not BigList:
+            together = list(chain(known or (), values))
+            if len(together) <= BLOCK:
+                self.live[key] = together
+                return
+            known = self.live[key] = BigList(self._backend.new_id())
+            values = together
+        blocks, tail = self.blocks, known.tail
+        tail.extend(values)
+        full = len(tail) - len(tail) % BLOCK
+        for start in range(0, full, BLOCK):
+            block = (known.id, known.end)
+            blocks.live[block] = tail[start : start + BLOCK]
+            blocks.dirty.add(block)
+            known.end += 1
+        del tail[:full]
+
+    def _checked(self, values: list[Any]) -> list[Any]:
+        if values is None:
+            raise ProgramError(f"State {self._descriptor.name!r} takes a list of elements, got None.")
+        listed = list(values)
+        for value in listed:
+            if value is None or (self._fits is not None and not self._fits(value)):
+                self._refuse(value)
+        return listed
+
+    def _refuse(self, value: Any) -> None:
+        name = self._descriptor.name
+        if value is None:
+            raise ProgramError(f"State {name!r}: None cannot be an element of a list state.")
+        raise ProgramError(f"State {name!r}, element {short_repr(value, 60)}: {self._elements.explain(value)}")

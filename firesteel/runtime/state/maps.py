@@ -1,0 +1,231 @@
+"""Map state. A small map is one entry of the table; a big one is blocks, so that a put costs a put.
+
+    live[key] = {"a": 1, "b": 2}                             up to SMALL_MAP entries
+    live[key] = BigMap(id, entries=5000, blocks=90)          entry k is in block (id, slot of its hash)
+
+The blocks of a big map grow by linear hashing, one split at a time, as the pages of a table do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from firesteel.datastream.state import MapState, MapStateDescriptor
+from firesteel.errors import ProgramError
+from firesteel.runtime.copies import may_change
+from firesteel.runtime.state.pages import pages_of, slot
+from firesteel.runtime.state.tables import Table
+from firesteel.runtime.state.values import Handle
+
+if TYPE_CHECKING:
+    from firesteel.runtime.state.backend import KeyedStateBackend
+
+__all__ = ["SMALL_MAP", "BigMap", "LiveMapState"]
+
+SMALL_MAP = 256
+PER_BLOCK = 64
+_READ_AT_ONCE = 32
+
+
+@dataclass(slots=True)
+class BigMap:
+    """What the table's entry says of a map whose entries are in blocks."""
+
+    id: int
+    entries: int
+    blocks: int
+    swept: int = 0
+    """The block that was last looked through for expired entries."""
+
+    def block_of(self, key: Any) -> tuple[int, int]:
+        (number,) = pages_of((key,), self.blocks)
+        return self.id, number
+
+
+class LiveMapState(Handle, MapState[Any, Any]):
+    has_blocks = True
+
+    def __init__(self, backend: KeyedStateBackend, descriptor: MapStateDescriptor) -> None:
+        super().__init__(backend, descriptor)
+        self._check_key = self.checker(", a key", descriptor.key_type_info)
+        self._check_value = self.checker(", a value", descriptor.value_type_info)
+        self._shares = may_change(descriptor.value_type_info)
+        self.blocks: Table
+
+    @property
+    def shared(self) -> bool:
+        return self._shares
+
+    def attach(self, table: Table, blocks: Table | None) -> None:
+        super().attach(table, blocks)
+        assert blocks is not None
+        self.blocks = blocks
+
+    # Reading
+
+    def get(self, key: Any) -> Any:
+        known = self.live.get(self._backend.key)
+        if known is None:
+            return None
+        if known.__class__ is dict:
+            return known.get(key)
+        return self._block(known.block_of(key)).get(key)
+
+    def contains(self, key: Any) -> bool:
+        known = self.live.get(self._backend.key)
+        if known is None:
+            return False
+        if known.__class__ is dict:
+            return key in known
+        return key in self._block(known.block_of(key))
+
+    def is_empty(self) -> bool:
+        # A map that lost its last entry is no entry any more.
+        return self._backend.key not in self.live
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        known = self.live.get(self._backend.key)
+        if known is None:
+            return iter(())
+        if known.__class__ is dict:
+            # A copy, because the user may change the map while going through it.
+            return iter(list(known.items()))
+        return self._items_in_blocks(known)
+
+    def keys(self) -> Iterator[Any]:
+        return (key for key, _ in self.items())
+
+    def values(self) -> Iterator[Any]:
+        return (value for _, value in self.items())
+
+    def _items_in_blocks(self, known: BigMap) -> Iterator[tuple[Any, Any]]:
+        begun_with = known.blocks
+        for start in range(0, begun_with, _READ_AT_ONCE):
+            numbers = range(start, min(start + _READ_AT_ONCE, begun_with))
+            for number, block in zip(numbers, self._peek(known, numbers), strict=True):
+                if known.blocks == begun_with:
+                    yield from list(block.items())
+                    continue
+                # The map grew meanwhile: what a block gave to newer ones belongs to it, as when the iteration began.
+                later = [n for n in range(begun_with, known.blocks) if slot(n, begun_with) == number]
+                for part in self._peek(known, [number, *later]):
+                    yield from list(part.items())
+
+    def _peek(self, known: BigMap, numbers: Any) -> Iterator[dict[Any, Any]]:
+        for block in self.blocks.peek([(known.id, number) for number in numbers]):
+            yield block or {}
+
+    def _block(self, at: tuple[int, int]) -> dict[Any, Any]:
+        blocks = self.blocks
+        found = blocks.live.get(at)
+        if found is None:
+            blocks.load((at,))
+            found = blocks.live.get(at)
+        return {} if found is None else found
+
+    # Writing
+
+    def put(self, key: Any, value: Any) -> None:
+        if self._check_key is not None:
+            self._check_key(key)
+        if self._check_value is not None and value is not None:
+            self._check_value(value)
+        here = self._backend.key
+        known = self.live.get(here)
+        if known is None:
+            self.live[here] = {key: value}
+        elif known.__class__ is dict:
+            known[key] = value
+            if len(known) > SMALL_MAP:
+                self._move_to_blocks(here, known)
+        else:
+            self._put_in_block(known, key, value)
+        self.dirty.add(here)
+
+    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
+        if not isinstance(dict_value, Mapping):
+            raise ProgramError(
+                f"State {self._descriptor.name!r}: put_all() takes a dict, got {type(dict_value).__name__}."
+            )
+        for key, value in dict_value.items():
+            self.put(key, value)
+
+    def remove(self, key: Any) -> None:
+        here = self._backend.key
+        known = self.live.get(here)
+        if known is None:
+            return
+        if known.__class__ is dict:
+            if key not in known:
+                return
+            del known[key]
+            left = len(known)
+        else:
+            at = known.block_of(key)
+            block = self._block(at)
+            if key not in block:
+                return
+            del block[key]
+            self.blocks.dirty.add(at)
+            known.entries -= 1
+            left = known.entries
+        if not left:
+            self.clear()
+        self.dirty.add(here)
+
+    def clear(self) -> None:
+        known = self.live.get(self._backend.key)
+        if isinstance(known, BigMap):
+            for number in range(known.blocks):
+                self.blocks.live.pop((known.id, number), None)
+                self.blocks.dirty.add((known.id, number))
+        super().clear()
+
+    def forget(self, key: Any) -> None:
+        known = self.live.get(key)
+        if isinstance(known, BigMap):
+            for number in range(known.blocks):
+                self.blocks.forget((known.id, number))
+
+    def keep_in_block(self, at: tuple[int, int], keep: Callable[[Any], bool]) -> int:
+        """Removes the entries of one block whose value is not to be kept. Returns how many went."""
+        block = self._block(at)
+        gone = [key for key, value in block.items() if not keep(value)]
+        for key in gone:
+            del block[key]
+        if gone:
+            self.blocks.dirty.add(at)
+        return len(gone)
+
+    def _move_to_blocks(self, here: Any, entries: dict[Any, Any]) -> None:
+        wanted = -(-len(entries) // PER_BLOCK)
+        big = self.live[here] = BigMap(self._backend.new_id(), len(entries), wanted)
+        for number in range(wanted):
+            self.blocks.live[big.id, number] = {}
+            self.blocks.dirty.add((big.id, number))
+        for (key, value), number in zip(entries.items(), pages_of(entries, wanted), strict=True):
+            self.blocks.live[big.id, number][key] = value
+
+    def _put_in_block(self, known: BigMap, key: Any, value: Any) -> None:
+        at = known.block_of(key)
+        block = self._block(at)
+        if key not in block:
+            known.entries += 1
+        block[key] = value
+        # A block that was empty in the store is new in memory.
+        self.blocks.live[at] = block
+        self.blocks.dirty.add(at)
+        if known.entries > known.blocks * PER_BLOCK:
+            self._split(known)
+
+    def _split(self, known: BigMap) -> None:
+        parent, new = (known.id, slot(known.blocks, known.blocks)), (known.id, known.blocks)
+        known.blocks += 1
+        entries = self._block(parent)
+        halves: dict[tuple[int, int], dict[Any, Any]] = {parent: {}, new: {}}
+        for (key, value), number in zip(entries.items(), pages_of(entries, known.blocks), strict=True):
+            halves[known.id, number][key] = value
+        self.blocks.live.update(halves)
+        self.blocks.dirty.update(halves)

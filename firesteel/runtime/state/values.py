@@ -1,0 +1,139 @@
+"""States of one entry per key: value, reducing, aggregating. The hot path is one dict operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from firesteel.common.typeinfo import TypeInformation
+from firesteel.datastream.state import (
+    AggregatingState,
+    AggregatingStateDescriptor,
+    ReducingState,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueState,
+    ValueStateDescriptor,
+)
+from firesteel.errors import ProgramError
+from firesteel.runtime.copies import may_change
+from firesteel.runtime.state.tables import Table
+
+if TYPE_CHECKING:
+    from firesteel.runtime.state.backend import KeyedStateBackend
+
+__all__ = ["Handle", "LiveAggregatingState", "LiveReducingState", "LiveValueState"]
+
+
+class Handle:
+    """What a user holds: it outlives batches, and shows the entry of the backend's current key.
+
+    ``live`` and ``dirty`` are those of the table. A key that is not there is no key: asking for its hash says so.
+    """
+
+    has_blocks = False
+    """Whether the state may need a second table, for collections too big for one entry."""
+
+    def __init__(self, backend: KeyedStateBackend, descriptor: StateDescriptor) -> None:
+        self._backend = backend
+        self._descriptor = descriptor
+        self.live: dict[Any, Any] = {}
+        self.dirty: set[Any] = set()
+
+    @property
+    def shared(self) -> bool:
+        """Whether users are handed objects that the state holds and that can be changed in place."""
+        return may_change(self._descriptor.type_info)
+
+    def attach(self, table: Table, blocks: Table | None) -> None:
+        """Works on these tables from now on."""
+        self.live, self.dirty = table.live, table.dirty
+
+    def forget(self, key: Any) -> None:
+        """Called before a key is dropped without a trace."""
+
+    def checker(self, what: str, declared: TypeInformation) -> Callable[[Any], None] | None:
+        """Complains of a value that does not fit its declared type; None where anything fits."""
+        fits = declared.checker()
+        if fits is None:
+            return None
+
+        def check(value: Any) -> None:
+            if not fits(value):
+                raise ProgramError(f"State {self._descriptor.name!r}{what}: {declared.explain(value)}")
+
+        return check
+
+    def clear(self) -> None:
+        key = self._backend.key
+        self.live.pop(key, None)
+        self.dirty.add(key)
+
+
+class LiveValueState(Handle, ValueState[Any]):
+    def __init__(self, backend: KeyedStateBackend, descriptor: ValueStateDescriptor) -> None:
+        super().__init__(backend, descriptor)
+        self._fits = descriptor.type_info.checker()
+
+    def value(self) -> Any:
+        return self.live.get(self._backend.key)
+
+    def update(self, value: Any) -> None:
+        key = self._backend.key
+        if value is None:
+            # As in Flink, None is the absence of a value.
+            self.live.pop(key, None)
+        else:
+            if self._fits is not None and not self._fits(value):
+                raise ProgramError(f"State {self._descriptor.name!r}: {self._descriptor.type_info.explain(value)}")
+            self.live[key] = value
+        self.dirty.add(key)
+
+
+class LiveReducingState(Handle, ReducingState[Any]):
+    def __init__(self, backend: KeyedStateBackend, descriptor: ReducingStateDescriptor) -> None:
+        super().__init__(backend, descriptor)
+        function = descriptor.get_reduce_function()
+        self._reduce = getattr(function, "func", None) or function.reduce
+        self._check = self.checker("", descriptor.type_info)
+
+    def get(self) -> Any:
+        return self.live.get(self._backend.key)
+
+    def add(self, value: Any) -> None:
+        if value is None:
+            # As in Flink, adding nothing clears.
+            self.clear()
+            return
+        key = self._backend.key
+        known = self.live.get(key)
+        result = value if known is None else self._reduce(known, value)
+        if self._check is not None:
+            self._check(result)
+        self.live[key] = result
+        self.dirty.add(key)
+
+
+class LiveAggregatingState(Handle, AggregatingState[Any, Any]):
+    def __init__(self, backend: KeyedStateBackend, descriptor: AggregatingStateDescriptor) -> None:
+        super().__init__(backend, descriptor)
+        self._function = descriptor.get_agg_function()
+        self._check = self.checker(" (the accumulator)", descriptor.type_info)
+
+    def get(self) -> Any:
+        accumulator = self.live.get(self._backend.key)
+        return None if accumulator is None else self._function.get_result(accumulator)
+
+    def add(self, value: Any) -> None:
+        if value is None:
+            self.clear()
+            return
+        key = self._backend.key
+        accumulator = self.live.get(key)
+        if accumulator is None:
+            accumulator = self._function.create_accumulator()
+        accumulator = self._function.add(value, accumulator)
+        if self._check is not None:
+            self._check(accumulator)
+        self.live[key] = accumulator
+        self.dirty.add(key)

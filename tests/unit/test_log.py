@@ -1,0 +1,158 @@
+"""The log behaves as a dict that is kept between batches; writing costs what a batch changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firesteel.runtime.state import log as log_module
+from firesteel.runtime.state.log import LogTable
+from firesteel.runtime.state.store import MemoryStore
+
+Batch = dict[Any, Any]
+
+
+class CountingStore(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self.read = self.written = self.bytes = 0
+
+    def get_many(self, keys: Any) -> list[bytes | None]:
+        self.read += len(keys)
+        return super().get_many(keys)
+
+    def write(self, changes: Any) -> None:
+        listed = list(changes)
+        self.written += len(listed)
+        self.bytes += sum(len(cell or b"") for _, cell in listed)
+        super().write(listed)
+
+
+def apply(table: LogTable, store: MemoryStore, batch: Batch) -> None:
+    """One batch: None deletes, anything else is put."""
+    for key, value in batch.items():
+        if value is None:
+            table.live.pop(key, None)
+        else:
+            table.live[key] = value
+        table.dirty.add(key)
+    store.write(table.changes())
+
+
+KEYS = st.one_of(st.integers(0, 60), st.text(max_size=1), st.tuples(st.integers(0, 5), st.booleans()))
+BATCHES = st.lists(
+    st.tuples(st.dictionaries(KEYS, st.one_of(st.none(), st.integers()), max_size=40), st.booleans()), max_size=40
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(BATCHES, st.sampled_from([1, 3, 16]))
+def test_a_table_is_a_dict(batches: list[tuple[Batch, bool]], segment: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        # Small limits, so that few keys are enough to clean and join segments.
+        for name, value in {"SEGMENT": segment, "PILE": 3, "SLACK": 4, "CLEANED_AT_LEAST": 5}.items():
+            patch.setattr(log_module, name, value)
+        store, shape, model = MemoryStore(), dict[str, Any](), dict[Any, Any]()
+        table = LogTable(b"t", store, shape)
+        for batch, restart in batches:
+            apply(table, store, batch)
+            model.update({key: value for key, value in batch.items() if value is not None})
+            for key in [key for key, value in batch.items() if value is None]:
+                model.pop(key, None)
+            if restart:
+                table = LogTable(b"t", store, shape)
+            assert table.live == model
+            assert LogTable(b"t", store, shape).live == model
+            assert len(store.content) == len(shape["segments"])
+
+
+def test_a_batch_costs_what_it_changes() -> None:
+    costs = {}
+    for size in (1_000, 100_000):
+        store, shape = CountingStore(), dict[str, Any]()
+        table = LogTable(b"t", store, shape)
+        apply(table, store, {n: n for n in range(size)})
+        store.bytes = store.read = store.written = 0
+        for batch in range(40):
+            apply(table, store, dict.fromkeys(range(100), batch))
+        costs[size] = (store.bytes, store.read, store.written)
+    assert costs[100_000][0] < 1.5 * costs[1_000][0]
+    assert costs[100_000][2] < 1.5 * costs[1_000][2]
+
+
+def test_waste_stays_below_what_is_valid() -> None:
+    store, shape = CountingStore(), dict[str, Any]()
+    table = LogTable(b"t", store, shape)
+    for batch in range(300):
+        apply(table, store, {n * 7919 % 20_000: batch for n in range(batch * 500, batch * 500 + 500)})
+    assert sum(shape["segments"].values()) <= 2 * 20_000 + 2 * log_module.CLEANED_AT_LEAST
+    assert len(shape["segments"]) < 60
+    assert LogTable(b"t", store, shape).live == table.live
+
+
+def test_keys_that_come_and_go_leave_no_marks_behind() -> None:
+    store, shape = CountingStore(), dict[str, Any]()
+    table = LogTable(b"t", store, shape)
+    apply(table, store, {"stays": 1})
+    for batch in range(300):
+        apply(table, store, {(batch, n): 1 for n in range(100)})
+        apply(table, store, {(batch, n): None for n in range(100)})
+    assert sum(shape["segments"].values()) < 20_000
+    assert LogTable(b"t", store, shape).live == {"stays": 1}
+
+
+def test_what_comes_and_goes_within_a_batch_is_not_written() -> None:
+    store, shape = CountingStore(), dict[str, Any]()
+    table = LogTable(b"t", store, shape)
+    apply(table, store, {"a": 1})
+    store.written = 0
+    table.dirty.add("b")
+    store.write(table.changes())
+    assert store.written == 0
+
+
+def test_an_emptied_table_leaves_nothing() -> None:
+    store, shape = CountingStore(), dict[str, Any]()
+    table = LogTable(b"t", store, shape)
+    apply(table, store, {n: n for n in range(3000)})
+    apply(table, store, dict.fromkeys(range(3000)))
+    assert store.content == {}
+
+
+def test_large_entries_make_short_segments() -> None:
+    store, shape = CountingStore(), dict[str, Any]()
+    table = LogTable(b"t", store, shape)
+    for start in range(0, 1000, 100):
+        apply(table, store, dict.fromkeys(range(start, start + 100), "x" * 20000))
+    assert max(map(len, store.content.values())) < 6 * log_module.SEGMENT_BYTES
+
+
+def test_a_missing_segment_is_told() -> None:
+    store, shape = CountingStore(), dict[str, Any]()
+    apply(LogTable(b"t", store, shape), store, {"a": 1})
+    store.content.clear()
+    with pytest.raises(RuntimeError, match="is missing in Spark's state store"):
+        LogTable(b"t", store, shape)
+
+
+def test_sweeping_goes_round() -> None:
+    from firesteel.runtime.state.tables import KEEP
+
+    store = MemoryStore()
+    table = LogTable(b"t", store, {})
+    apply(table, store, {n: n for n in range(10)})
+    seen: list[int] = []
+
+    def judge(key: Any, entry: Any) -> Any:
+        seen.append(key)
+        return None if key == 3 else 33 if key == 4 else KEEP
+
+    for _ in range(5):
+        table.sweep(4, judge)
+    assert set(seen[:12]) == set(range(10))
+    assert table.dirty == {3, 4}
+    assert 3 not in table.live
+    assert table.live[4] == 33
