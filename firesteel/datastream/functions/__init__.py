@@ -28,6 +28,11 @@ from firesteel.datastream.functions.broadcast import (
     BroadcastProcessFunction,
     KeyedBroadcastProcessFunction,
 )
+from firesteel.datastream.functions.checkpointed import (
+    CheckpointedFunction,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+)
 from firesteel.datastream.functions.process import (
     CoProcessFunction,
     KeyedCoProcessFunction,
@@ -69,6 +74,7 @@ __all__ = [
     "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
+    "CheckpointedFunction",
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",
@@ -77,6 +83,8 @@ __all__ = [
     "FlatMapFunction",
     "FlatMapFunctionWrapper",
     "Function",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
     "FunctionWrapper",
     "KeySelector",
     "KeySelectorWrapper",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from firesteel.datastream.state.descriptors import MapStateDescriptor
+    from firesteel.datastream.state.descriptors import ListStateDescriptor, MapStateDescriptor
 
 __all__ = [
     "AggregatingState",
@@ -169,6 +169,14 @@ class BroadcastState(_WritableMap[K, V], ReadOnlyBroadcastState[K, V]):
 
 class OperatorStateStore(ABC):
     """Hands out state that belongs to an operator rather than to a key."""
+
+    @abstractmethod
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """A list; its elements are shared out evenly when the parallelism changes."""
+
+    @abstractmethod
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """A list; every subtask gets all elements of all subtasks when the job is restored."""
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:

@@ -1,0 +1,273 @@
+"""State of an operator's subtask that belongs to no key: lists, bytes, and broadcast maps.
+
+A list is given out when the function is initialised and saved after every batch, in pieces; a piece that did not
+change is not written again. How lists are shared out when the parallelism changes is kept with them:
+
+| mode | who gets it after a change of parallelism |
+|---|---|
+| split | every element goes to one subtask, evenly |
+| union | every subtask gets all elements of all |
+| raw | every piece of bytes goes to one subtask |
+| broadcast | every subtask had, and gets, the same map |
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from firesteel.datastream.state import (
+    BroadcastState,
+    ListState,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    OperatorStateStore,
+    ReadOnlyBroadcastState,
+    StateDescriptor,
+)
+from firesteel.errors import ProgramError, short_repr
+from firesteel.runtime.state.log import LogTable
+from firesteel.runtime.state.store import StateStore
+
+__all__ = ["OperatorState"]
+
+_PIECE = struct.Struct(">I")
+ELEMENTS = 4096
+"""Of a list in one cell."""
+RAW = 1024 * 1024
+"""Bytes of raw state in one cell."""
+
+
+class OperatorState(OperatorStateStore):
+    """What one subtask of an operator keeps besides keyed state.
+
+    >>> from firesteel.common import Types
+    >>> from firesteel.runtime.state.store import MemoryStore
+    >>> store, header = MemoryStore(), {}
+    >>> state = OperatorState("uid")
+    >>> state.begin(store, header)
+    >>> state.get_list_state(ListStateDescriptor("seen", Types.INT())).add(7)
+    >>> store.write(state.changes())
+    >>> later = OperatorState("uid")
+    >>> later.begin(store, header)
+    >>> later.restored, list(later.get_list_state(ListStateDescriptor("seen", Types.INT())).get())
+    (True, [7])
+    """
+
+    def __init__(self, uid: str) -> None:
+        self._uid = uid.encode()
+        self._store: StateStore | None = None
+        self._header: dict[str, dict[str, Any]] = {}
+        self._lists: dict[str, OperatorListState] = {}
+        self._maps: dict[str, LiveBroadcastState] = {}
+        self._tables: dict[str, LogTable] = {}
+        self._written: dict[bytes, bytes] = {}
+        """What the store has in each cell, as a digest."""
+        self.raw: bytes | None = None
+        self.restored = False
+
+    def begin(self, store: StateStore, header: dict[str, dict[str, Any]]) -> None:
+        """A batch starts. The first one decides whether there is something from before."""
+        if not self._header:
+            self.restored = bool(header)
+        self._store, self._header = store, header
+        header.setdefault("", {"mode": "raw", "cells": 0})
+        for name, table in self._tables.items():
+            table.reopen(store, header[name]["table"])
+
+    # What functions ask for
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        return self._list(state_descriptor, "split")
+
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        return self._list(state_descriptor, "union")
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        name = state_descriptor.name
+        if name not in self._maps:
+            kept = self._kept(state_descriptor, "broadcast")
+            table = LogTable(self._uid + b"\0\0b" + name.encode(), self._reachable(), kept.setdefault("table", {}))
+            self._tables[name] = table
+            self._maps[name] = LiveBroadcastState(table, state_descriptor)
+        return self._maps[name]
+
+    def get_read_only_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
+        """The same state for the side that may not change it."""
+        writable = self.get_broadcast_state(state_descriptor)
+        assert isinstance(writable, LiveBroadcastState)
+        return writable.read_only
+
+    def raw_states(self) -> list[bytes]:
+        cells = self._cells("", self._header[""]["cells"])
+        found = b"".join(cell or b"" for cell in self._reachable().get_many(cells))
+        return [found] if found else []
+
+    def _list(self, descriptor: ListStateDescriptor, mode: str) -> ListState[Any]:
+        known = self._lists.get(descriptor.name)
+        if known is None:
+            kept = self._kept(descriptor, mode)
+            cells = self._reachable().get_many(self._cells(descriptor.name, kept.setdefault("cells", 0)))
+            elements = [element for cell in cells for element in pickle.loads(cell or b"")]
+            known = self._lists[descriptor.name] = OperatorListState(descriptor, elements)
+        return known
+
+    def _kept(self, descriptor: StateDescriptor, mode: str) -> dict[str, Any]:
+        kept = self._header.setdefault(descriptor.name, {"mode": mode, "type": str(descriptor.type_info)})
+        if (kept["mode"], kept["type"]) != (mode, str(descriptor.type_info)):
+            raise ProgramError(
+                f"Operator state {descriptor.name!r} is {mode} state of {descriptor.type_info} in this program, but it "
+                f"is known as {kept['mode']} state of {kept['type']}. Give it another name, or keep the type."
+            )
+        return kept
+
+    def _reachable(self) -> StateStore:
+        if self._store is None:
+            raise ProgramError("Operator state is asked for in initialize_state() or while records are processed.")
+        return self._store
+
+    # Saving
+
+    def changes(self) -> Iterator[tuple[bytes, bytes | None]]:
+        for name, state in self._lists.items():
+            pieces = [state.elements[at : at + ELEMENTS] for at in range(0, len(state.elements), ELEMENTS)]
+            yield from self._save(name, [pickle.dumps(piece, pickle.HIGHEST_PROTOCOL) for piece in pieces])
+        if self.raw is not None:
+            yield from self._save("", [self.raw[at : at + RAW] for at in range(0, len(self.raw), RAW)])
+        for table in self._tables.values():
+            yield from table.changes()
+        self._store = None
+
+    def _save(self, name: str, pieces: list[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
+        kept = self._header[name]
+        before, kept["cells"] = kept["cells"], len(pieces)
+        for cell, piece in zip(self._cells(name, len(pieces)), pieces, strict=True):
+            digest = hashlib.blake2b(piece, digest_size=16).digest()
+            if self._written.get(cell) != digest:
+                self._written[cell] = digest
+                yield cell, piece
+        for cell in self._cells(name, before)[len(pieces) :]:
+            self._written.pop(cell, None)
+            yield cell, None
+
+    def _cells(self, name: str, count: int) -> list[bytes]:
+        prefix = self._uid + b"\0\0o" + name.encode() + b"\0"
+        return [prefix + _PIECE.pack(number) for number in range(count)]
+
+
+class OperatorListState(ListState[Any]):
+    """A list in memory, saved as a whole."""
+
+    def __init__(self, descriptor: ListStateDescriptor, elements: list[Any]) -> None:
+        self._descriptor = descriptor
+        self._fits = descriptor.elem_type_info.checker()
+        self.elements = elements
+
+    def get(self) -> Iterable[Any]:
+        return self.elements.copy()
+
+    def add(self, value: Any) -> None:
+        self.add_all([value])
+
+    def add_all(self, values: list[Any]) -> None:
+        self.elements.extend(self._checked(values))
+
+    def update(self, values: list[Any]) -> None:
+        self.elements[:] = self._checked(values)
+
+    def clear(self) -> None:
+        self.elements.clear()
+
+    def _checked(self, values: list[Any]) -> list[Any]:
+        listed = list(values)
+        for value in listed:
+            if value is None or (self._fits is not None and not self._fits(value)):
+                raise ProgramError(
+                    f"Operator state {self._descriptor.name!r}, element {short_repr(value, 60)}: "
+                    f"{self._descriptor.elem_type_info.explain(value)}"
+                )
+        return listed
+
+
+class _ReadOnly(ReadOnlyBroadcastState[Any, Any]):
+    def __init__(self, live: dict[Any, Any], name: str) -> None:
+        self._live = live
+        self._name = name
+
+    def get(self, key: Any) -> Any:
+        return self._live.get(key)
+
+    def contains(self, key: Any) -> bool:
+        return key in self._live
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        return list(self._live.items())
+
+    def keys(self) -> Iterable[Any]:
+        return list(self._live)
+
+    def values(self) -> Iterable[Any]:
+        return list(self._live.values())
+
+    def is_empty(self) -> bool:
+        return not self._live
+
+    def clear(self) -> None:
+        raise ProgramError(
+            f"Broadcast state {self._name!r} can be changed in process_broadcast_element() only: "
+            "every subtask must make the same changes."
+        )
+
+
+class LiveBroadcastState(BroadcastState[Any, Any]):
+    """A map of which every subtask has a copy."""
+
+    def __init__(self, table: LogTable, descriptor: MapStateDescriptor) -> None:
+        self._live, self._dirty = table.live, table.dirty
+        self._descriptor = descriptor
+        self._key_fits = descriptor.key_type_info.checker()
+        self._value_fits = descriptor.value_type_info.checker()
+        self.read_only = _ReadOnly(table.live, descriptor.name)
+
+    def get(self, key: Any) -> Any:
+        return self._live.get(key)
+
+    def contains(self, key: Any) -> bool:
+        return key in self._live
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        return self.read_only.items()
+
+    def keys(self) -> Iterable[Any]:
+        return self.read_only.keys()
+
+    def values(self) -> Iterable[Any]:
+        return self.read_only.values()
+
+    def is_empty(self) -> bool:
+        return not self._live
+
+    def put(self, key: Any, value: Any) -> None:
+        for fits, declared, what in (
+            (self._key_fits, self._descriptor.key_type_info, key),
+            (self._value_fits, self._descriptor.value_type_info, value),
+        ):
+            if fits is not None and not fits(what):
+                raise ProgramError(f"Broadcast state {self._descriptor.name!r}: {declared.explain(what)}")
+        self._live[key] = value
+        self._dirty.add(key)
+
+    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
+        for key, value in dict_value.items():
+            self.put(key, value)
+
+    def remove(self, key: Any) -> None:
+        if self._live.pop(key, None) is not None:
+            self._dirty.add(key)
+
+    def clear(self) -> None:
+        self._dirty.update(self._live)
+        self._live.clear()
