@@ -8,6 +8,7 @@ from __future__ import annotations
 import pickle
 import tempfile
 from collections.abc import Iterable, Iterator
+from itertools import repeat
 from typing import IO, Any, NamedTuple
 
 from firesteel.runtime.keys import stable_hash
@@ -144,13 +145,13 @@ def _by_key(chunks: Iterable[_Chunk]) -> tuple[tuple[dict[Any, _Records], dict[A
     for keys, values, times, ordinal in chunks:
         timed = timed or times is not None
         of_input = found[ordinal]
-        for index, key in enumerate(keys):
+        # A union may bring records with and without timestamps.
+        for key, value, time in zip(keys, values, times or repeat(MIN_TIMESTAMP), strict=False):
             records = of_input.get(key)
             if records is None:
                 records = of_input[key] = _Records([], [])
-            records.values.append(values[index])
-            # A union may bring records with and without timestamps.
-            records.times.append(MIN_TIMESTAMP if times is None else times[index])
+            records[0].append(value)
+            records[1].append(time)
     return found, timed
 
 
