@@ -3,7 +3,7 @@
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.closeable_iterator import CloseableIterator
 from firesteel.datastream.connectors.base import Sink, Source
-from firesteel.datastream.data_stream import DataStream, DataStreamSink, KeyedStream
+from firesteel.datastream.data_stream import ConnectedStreams, DataStream, DataStreamSink, KeyedStream
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.functions import (
     AggregateFunction,
@@ -44,6 +44,7 @@ __all__ = [
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",
+    "ConnectedStreams",
     "CustomStateBackend",
     "DataStream",
     "DataStreamSink",

@@ -12,6 +12,7 @@ from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream.accumulate import accumulate
 from firesteel.datastream.closeable_iterator import CloseableIterator
+from firesteel.datastream.connected_streams import ConnectedStreams
 from firesteel.datastream.connectors.base import Sink
 from firesteel.datastream.functions import (
     FilterFunction,
@@ -55,7 +56,7 @@ from firesteel.graph.transformations import Chaining, Edge, Partitioning, Ship, 
 if TYPE_CHECKING:
     from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 
-__all__ = ["CloseableIterator", "DataStream", "DataStreamSink", "KeyedStream"]
+__all__ = ["CloseableIterator", "ConnectedStreams", "DataStream", "DataStreamSink", "KeyedStream"]
 
 S = TypeVar("S", bound="_Node")
 
@@ -131,6 +132,7 @@ class DataStream(_Node):
         super().__init__(env, node)
         self._partitioning = partitioning or Partitioning()
         self._tag = tag
+        self._key_type: TypeInformation | None = None
 
     # Facts
 
@@ -145,6 +147,10 @@ class DataStream(_Node):
     @property
     def _type(self) -> TypeInformation | None:
         return self._tag.type_info if self._tag is not None else self._node.output_type
+
+    @property
+    def _is_keyed(self) -> bool:
+        return self._partitioning.ship is Ship.HASH
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         """The environment this stream belongs to."""
@@ -247,6 +253,12 @@ class DataStream(_Node):
                     "Map one of them to the other's type first."
                 )
         return self._add("Union", UnionSpec(), self._type, [stream._edge() for stream in every])
+
+    def connect(self, ds: DataStream) -> ConnectedStreams:
+        """Connects two streams, possibly of different types, so that one function sees both."""
+        if not isinstance(ds, DataStream):
+            raise ProgramError(f"connect() takes another DataStream, got {type(ds).__name__} {short_repr(ds, 80)}.")
+        return ConnectedStreams(self, ds)
 
     # Partitioning
 

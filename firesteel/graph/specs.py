@@ -8,9 +8,13 @@ from typing import Any
 from firesteel.common.watermark_strategy import WatermarkStrategy
 
 __all__ = [
+    "CoFlatMapSpec",
+    "CoMapSpec",
+    "CoProcessSpec",
     "CollectSpec",
     "FilterSpec",
     "FlatMapSpec",
+    "KeyedCoProcessSpec",
     "KeyedProcessSpec",
     "MapSpec",
     "OperatorSpec",
@@ -97,6 +101,48 @@ class KeyedProcessSpec(OperatorSpec):
 @dataclass(frozen=True)
 class ReduceSpec(OperatorSpec):
     """A running fold per key: every record gives an update; in BATCH mode only the last one goes out."""
+
+    function: Any
+
+    @property
+    def stateful(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class CoMapSpec(OperatorSpec):
+    """A CoMapFunction over two inputs, which may keep state where both are keyed."""
+
+    function: Any
+    keyed: bool = False
+
+    @property
+    def stateful(self) -> bool:
+        return self.keyed
+
+
+@dataclass(frozen=True)
+class CoFlatMapSpec(OperatorSpec):
+    """A CoFlatMapFunction over two inputs, which may keep state where both are keyed."""
+
+    function: Any
+    keyed: bool = False
+
+    @property
+    def stateful(self) -> bool:
+        return self.keyed
+
+
+@dataclass(frozen=True)
+class CoProcessSpec(OperatorSpec):
+    """A CoProcessFunction over two inputs without keys."""
+
+    function: Any
+
+
+@dataclass(frozen=True)
+class KeyedCoProcessSpec(OperatorSpec):
+    """A KeyedCoProcessFunction (or a CoProcessFunction, which sets no timers) over two keyed inputs."""
 
     function: Any
 

@@ -25,6 +25,8 @@ class StreamEdge:
     target: int
     partitioning: Partitioning
     tag: str | None = None
+    ordinal: int = 0
+    """Which input of the target it feeds (see :class:`~firesteel.graph.transformations.Edge`)."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ def _resolve_unions(nodes: dict[int, Transformation]) -> None:
 
 def _through(outer: Edge, inner: Edge) -> Edge:
     asked = outer.partitioning if outer.partitioning.explicit else inner.partitioning
-    return Edge(inner.source, asked, inner.tag)
+    return Edge(inner.source, asked, inner.tag, outer.ordinal)
 
 
 def _edge(edge: Edge, node: Transformation, resolved: dict[int, StreamNode]) -> StreamEdge:
@@ -176,11 +178,17 @@ def _edge(edge: Edge, node: Transformation, resolved: dict[int, StreamNode]) -> 
                 "Use rebalance() or rescale()."
             )
         partitioning = replace(partitioning, ship=Ship.REBALANCE)
-    return StreamEdge(edge.source, node.id, partitioning, edge.tag)
+    return StreamEdge(edge.source, node.id, partitioning, edge.tag, edge.ordinal)
 
 
 def _generated_uid(node: Transformation, resolved: dict[int, StreamNode]) -> str:
     """An id from the operator's place in the program, the same for every build of an unchanged program."""
     place = [type(node.spec).__name__, str(len(resolved))]
-    place += [f"{resolved[edge.source].uid}:{edge.partitioning.ship.name}:{edge.tag}" for edge in node.inputs]
+    place += [_origin(edge, resolved[edge.source]) for edge in node.inputs]
     return hashlib.blake2b("|".join(place).encode(), digest_size=16).hexdigest()
+
+
+def _origin(edge: Edge, source: StreamNode) -> str:
+    """One input as part of a generated id. A first input is not numbered: ids from before there were two stay."""
+    text = f"{source.uid}:{edge.partitioning.ship.name}:{edge.tag}"
+    return f"{text}:{edge.ordinal}" if edge.ordinal else text

@@ -52,6 +52,8 @@ class Edge:
     source: int
     partitioning: Partitioning = field(default_factory=Partitioning)
     tag: str | None = None
+    ordinal: int = 0
+    """Which input of the transformation it feeds: 0, or 1 for the second stream of two connected ones."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,14 @@ import operator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from firesteel.datastream.functions import KeyedProcessFunction, ProcessFunction, RuntimeContext, SinkFunction
+from firesteel.datastream.functions import (
+    CoProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+    RuntimeContext,
+    SinkFunction,
+)
 from firesteel.datastream.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -29,7 +36,14 @@ from firesteel.runtime.state.backend import KeyedStateBackend
 from firesteel.runtime.timers import TimerQueue
 from firesteel.runtime.watermarks import MIN_TIMESTAMP
 
-__all__ = ["ElementContext", "KeyedTimerService", "OperatorContext", "SinkContext", "UnkeyedTimerService"]
+__all__ = [
+    "ElementContext",
+    "KeyedTimerService",
+    "OperatorContext",
+    "SinkContext",
+    "TimerlessService",
+    "UnkeyedTimerService",
+]
 
 
 @dataclass
@@ -120,6 +134,15 @@ class UnkeyedTimerService(TimerService):
         raise self._refuse()
 
 
+class TimerlessService(UnkeyedTimerService):
+    """Time without timers, for a function on keyed streams that has no ``on_timer``."""
+
+    def _refuse(self) -> ProgramError:
+        return ProgramError(
+            "A CoProcessFunction has no on_timer(), so a timer could never fire. Subclass KeyedCoProcessFunction."
+        )
+
+
 class KeyedTimerService(TimerService):
     """Timers under the current key."""
 
@@ -163,7 +186,12 @@ def _whole(timestamp: Any) -> int:
         raise ProgramError(f"A timer takes an int (milliseconds), got {kind} {short_repr(timestamp, 40)}.") from None
 
 
-class ElementContext(ProcessFunction.Context, KeyedProcessFunction.OnTimerContext):
+class ElementContext(
+    ProcessFunction.Context,
+    KeyedProcessFunction.OnTimerContext,
+    CoProcessFunction.Context,
+    KeyedCoProcessFunction.OnTimerContext,
+):
     """The one context object of a process operator; it shows whatever is being processed now."""
 
     def __init__(self, clock: Clock, timers: TimerService, backend: KeyedStateBackend | None) -> None:

@@ -40,11 +40,11 @@ class Receiver(Protocol):
 class DirectReceiver:
     """The next operator of the same task, called directly."""
 
-    def __init__(self, operator: Operator, source: int) -> None:
+    def __init__(self, operator: Operator, source: int, ordinal: int) -> None:
         self._operator = operator
         self._source = source
         # The bound method itself: no frame of ours between two operators.
-        self.take: Callable[[list[Any], list[int] | None], None] = operator.process
+        self.take: Callable[[list[Any], list[int] | None], None] = operator.port(ordinal).process
 
     def watermark(self, origin: int, value: int) -> None:
         self._operator.receive_watermark((-1 - self._source, 0, origin), value)

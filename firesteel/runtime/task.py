@@ -17,7 +17,7 @@ from firesteel.graph.job_graph import Exchange, JobGraph
 from firesteel.graph.specs import SourceSpec, TimestampsSpec
 from firesteel.metrics.metricbase import Metric, MetricValue
 from firesteel.runtime.frames import DRIVER, Frame, FrameSpool, Mark, Watermark, decode, encode, header_of
-from firesteel.runtime.operators import Operator, Placement, create_operator
+from firesteel.runtime.operators import Operator, Placement, Port, create_operator
 from firesteel.runtime.operators.sources import SourceOperator
 from firesteel.runtime.outputs import DirectReceiver, Sender
 from firesteel.runtime.state.factories import HashMapTables
@@ -88,6 +88,8 @@ class StageTask:
         self._operators: dict[int, Operator] = {}
         self._senders: dict[Sender, Operator] = {}
         self._inputs = {exchange.id: exchange for exchange in job.graph.exchanges if exchange.to_stage == stage}
+        self._ports: dict[int, tuple[Operator, Port]] = {}
+        """By exchange the operator that it feeds and the input of it."""
         self._origins = _origins(job.graph)
         self._token: bytes | None = None
         self._open: list[Operator | Sender] = []
@@ -119,7 +121,7 @@ class StageTask:
                 exchange = self._exchange_of(edge)
                 receivers = operator.out.main if edge.tag is None else operator.out.side.setdefault(edge.tag, [])
                 if exchange is None:
-                    receivers.append(DirectReceiver(self._operators[edge.target], node_id))
+                    receivers.append(DirectReceiver(self._operators[edge.target], node_id, edge.ordinal))
                     continue
                 sender = Sender(
                     exchange,
@@ -131,6 +133,10 @@ class StageTask:
                 )
                 self._senders[sender] = operator
                 receivers.append(sender)
+        for exchange_id, exchange in self._inputs.items():
+            if exchange.edge.target in self._operators:
+                operator = self._operators[exchange.edge.target]
+                self._ports[exchange_id] = (operator, operator.port(exchange.edge.ordinal))
 
     def _width(self, node_id: int) -> int:
         graph = self._job.graph
@@ -219,7 +225,7 @@ class StageTask:
         records, last = 0, False
         for cell in spool.in_order():
             _, _, edge, upstream, _, _ = header_of(cell)
-            operator = self._operators[self._inputs[edge].edge.target]
+            operator, port = self._ports[edge]
             for element in decode(cell):
                 if isinstance(element, Mark):
                     last = last or element.last
@@ -230,7 +236,7 @@ class StageTask:
                     operator.receive_watermark((edge, upstream, element.origin), element.value)
                 else:
                     records += len(element[1])
-                    _feed(operator, *element)
+                    _feed(port, *element)
                 yield from self._drain()
         if not last:
             for operator in self._operators.values():
@@ -321,15 +327,15 @@ def _without_gc() -> Iterator[None]:
 _HEADER_SIZE = len(Frame(0, 0, 0, 0, 0, 0, b"").to_bytes())
 
 
-def _feed(operator: Operator, keys: list[Any] | None, values: list[Any], times: list[int] | None) -> None:
-    """Hands a chunk to an operator in pieces, so that results never pile up beyond a piece's."""
+def _feed(port: Port, keys: list[Any] | None, values: list[Any], times: list[int] | None) -> None:
+    """Hands a chunk to an operator's input in pieces, so that results never pile up beyond a piece's."""
     for start in range(0, len(values), CHUNK):
         piece = slice(start, start + CHUNK)
         stamps = None if times is None else times[piece]
         if keys is None:
-            operator.process(values[piece], stamps)
+            port.process(values[piece], stamps)
         else:
-            operator.process_keyed(keys[piece], values[piece], stamps)
+            port.process_keyed(keys[piece], values[piece], stamps)
 
 
 def _origins(job: JobGraph) -> dict[int, frozenset[int]]:

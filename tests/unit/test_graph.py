@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from firesteel.common import Configuration, WatermarkStrategy
-from firesteel.datastream import OutputTag, ProcessFunction, StreamExecutionEnvironment
+from firesteel.datastream import CoMapFunction, OutputTag, ProcessFunction, StreamExecutionEnvironment
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.errors import ConfigurationError, ProgramError
 from firesteel.graph.job_graph import JobGraph, build_job_graph
@@ -138,6 +138,60 @@ class TestStages:
 class _Nothing(ProcessFunction):
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> None:
         return None
+
+
+class Either(CoMapFunction):
+    def map1(self, value: Any) -> Any:
+        return value
+
+    def map2(self, value: Any) -> Any:
+        return value
+
+
+class TestTwoInputs:
+    @staticmethod
+    def inputs(graph: JobGraph, name: str) -> list[tuple[str, str, int]]:
+        node = next(node.id for node in graph.graph.nodes.values() if node.name == name)
+        return [
+            (graph.graph.nodes[e.source].name, e.partitioning.ship.name, e.ordinal) for e in graph.graph.inputs(node)
+        ]
+
+    def test_an_edge_keeps_its_input_through_unions(self) -> None:
+        env = environment(1)
+        streams = [named(env.from_collection([n]), f"s{n}") for n in range(5)]
+        nested = streams[2].union(streams[3]).union(streams[4])
+        streams[0].union(streams[1]).connect(nested).key_by(str, str).map(Either()).name("co").print()
+        graph = graph_of(env)
+        assert self.inputs(graph, "co") == [
+            ("s0", "HASH", 0),
+            ("s1", "HASH", 0),
+            ("s2", "HASH", 1),
+            ("s3", "HASH", 1),
+            ("s4", "HASH", 1),
+        ]
+        assert [exchange.edge.ordinal for exchange in graph.exchanges] == [0, 0, 1, 1, 1]
+
+    def test_two_keyed_inputs_meet_in_one_stage(self) -> None:
+        env = environment()
+        left, right = (named(env.from_source(NumberSequenceSource(1, 9), NONE, "n"), name) for name in "lr")
+        left.connect(right).key_by(str, str).map(Either()).name("co").print().name("p")
+        assert stages_of(graph_of(env)) == [["l", "r"], ["co", "p"]]
+
+    def test_inputs_of_different_depth_meet_behind_the_deeper_one(self) -> None:
+        env = environment()
+        left, right = (named(env.from_source(NumberSequenceSource(1, 9), NONE, "n"), name) for name in "lr")
+        left.key_by(str).reduce(max).name("max").connect(right).map(Either()).name("co").print().name("p")
+        graph = graph_of(env)
+        assert stages_of(graph) == [["l", "r"], ["max", "co", "p"]]
+        assert exchanges_of(graph) == [("l", "HASH", "max", 0, 1), ("r", "FORWARD", "co", 0, 1)]
+
+    def test_a_stream_connected_with_itself_has_two_edges(self) -> None:
+        env = environment()
+        stream = named(env.from_source(NumberSequenceSource(1, 9), NONE, "n"), "s")
+        stream.connect(stream).map(Either()).name("co").print()
+        graph = graph_of(env)
+        assert self.inputs(graph, "co") == [("s", "FORWARD", 0), ("s", "FORWARD", 1)]
+        assert pickle.loads(pickle.dumps(graph)).graph.edges == graph.graph.edges
 
 
 class TestSources:
@@ -272,6 +326,25 @@ class TestUids:
         source.key_by(lambda n: n % 2).reduce(max).key_by(str).reduce(min).print()
         source.print()
         assert self.uids(env) == self.uids(self.program())
+
+    def test_the_uids_of_programs_with_one_input_stay_as_they_always_were(self) -> None:
+        env = environment()
+        env.from_collection([1]).union(env.from_collection([2])).key_by(lambda n: n).reduce(max).print()
+        assert self.uids(env) == [
+            "27da2c82989ea2b964fbe764652b243d",
+            "f440f0da07691f04ef05b62bdcdb6808",
+            "5a9fed9e1aad4e94135da55416137057",
+            "cffcdf4c1736bdbc855f5cf4180c7412",
+        ]
+
+    def test_swapped_inputs_are_another_operator(self) -> None:
+        def uid(swapped: bool) -> str:
+            env = environment()
+            left, right = env.from_collection([1]), env.from_collection([2])
+            (right.connect(left) if swapped else left.connect(right)).map(Either()).print()
+            return self.uids(env)[2]
+
+        assert uid(False) == uid(False) != uid(True)
 
     def test_a_given_uid_is_kept(self) -> None:
         env = environment()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from firesteel.graph.specs import OperatorSpec
 from firesteel.graph.stream_graph import StreamNode
@@ -18,7 +18,7 @@ from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import TableFactory
 from firesteel.runtime.watermarks import MIN_TIMESTAMP, WatermarkValve
 
-__all__ = ["Operator", "Placement", "create_operator", "handles"]
+__all__ = ["Operator", "Placement", "Port", "create_operator", "handles"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,18 @@ class Placement:
     """Sends (kind, node id, payload) to the driver."""
     tables: TableFactory
     """The state backend."""
+
+
+class Port(Protocol):
+    """One input of an operator. Whoever feeds it looks it up once and calls it chunk by chunk."""
+
+    @property
+    def process(self) -> Callable[[list[Any], list[int] | None], None]:
+        """Takes values and their timestamps."""
+
+    @property
+    def process_keyed(self) -> Callable[[list[Any], list[Any], list[int] | None], None]:
+        """Takes keys, values and their timestamps."""
 
 
 _HANDLERS: dict[type[OperatorSpec], type[Operator]] = {}
@@ -127,6 +139,10 @@ class Operator:
         return self.backend.changes() if self.backend is not None else ()
 
     # Data
+
+    def port(self, ordinal: int) -> Port:
+        """An input by its number. An operator with one input is its own port."""
+        return self
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
         raise NotImplementedError(type(self).__name__)  # pragma: no cover - every operator overrides one of the two

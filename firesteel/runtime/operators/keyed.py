@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from firesteel.runtime.state.backend import KeyedStateBackend
 from firesteel.runtime.timers import TimerQueue
 from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP
 
-__all__ = ["KeyedOperator", "KeyedProcessOperator", "ReduceOperator"]
+__all__ = ["KeyedCalls", "KeyedOperator", "KeyedProcessOperator", "ReduceOperator", "either"]
 
 _MISSING = object()
 _TIMERS_AT_ONCE = 4096
@@ -65,15 +65,23 @@ class KeyedOperator(Operator):
         if self._groups is None or watermark != MAX_WATERMARK:
             self.fire_event_timers(watermark)
             return
-        for key, values, timestamps in self._groups.groups():
+        self.run_groups(self._groups)
+
+    def run_groups(self, groups: KeyGroups) -> None:
+        """One key after the other, in BATCH mode. Each lives through all of event time, as if it were alone."""
+        for key, values, timestamps in groups.groups():
             self.clock.watermark = MIN_TIMESTAMP
             self.run_group(key, values, timestamps)
-            self.clock.watermark = MAX_WATERMARK
-            self.end_group()
-            self.backend.forget(key)
+            self.end_group(key)
 
-    def end_group(self) -> None:
+    def end_group(self, key: Any) -> None:
         """The last record of a key was seen, in BATCH mode."""
+        self.clock.watermark = MAX_WATERMARK
+        self.fire_last_timers()
+        self.backend.forget(key)
+
+    def fire_last_timers(self) -> None:
+        """What is left of a key's timers, in BATCH mode."""
 
     def fire_event_timers(self, watermark: int) -> None:
         """Timers up to the watermark."""
@@ -105,10 +113,15 @@ class KeyedProcessOperator(KeyedOperator):
         return chain(super().changes(), self._timers.event.changes(), self._timers.processing.changes())
 
     def run(self, keys: list[Any], values: list[Any], timestamps: list[int] | None) -> None:
+        self.call(self.spec.function.process_element, keys, values, timestamps)
+
+    def call(
+        self, process: Callable[..., Any], keys: list[Any], values: list[Any], timestamps: list[int] | None
+    ) -> None:
         if timestamps is not None:
-            self._run_timed(keys, values, timestamps)
+            self._call_timed(process, keys, values, timestamps)
             return
-        process, context, backend = self.spec.function.process_element, self._context, self.backend
+        context, backend = self._context, self.backend
         self.clock.timestamp = MIN_TIMESTAMP
         results: list[Any] = []
         extend = results.extend
@@ -122,13 +135,10 @@ class KeyedProcessOperator(KeyedOperator):
             raise self.failure(error, value) from error
         self.out.emit_tagged(results, None)
 
-    def _run_timed(self, keys: list[Any], values: list[Any], timestamps: list[int]) -> None:
-        process, context, backend, clock = (
-            self.spec.function.process_element,
-            self._context,
-            self.backend,
-            self.clock,
-        )
+    def _call_timed(
+        self, process: Callable[..., Any], keys: list[Any], values: list[Any], timestamps: list[int]
+    ) -> None:
+        context, backend, clock = self._context, self.backend, self.clock
         results: list[Any] = []
         times: list[int] = []
         value: Any = None
@@ -143,7 +153,7 @@ class KeyedProcessOperator(KeyedOperator):
             raise self.failure(error, value) from error
         self.out.emit_tagged(results, times)
 
-    def end_group(self) -> None:
+    def fire_last_timers(self) -> None:
         # As in Flink, timers that these timers set are ignored: a chain of them might never end.
         self._timers.quiet = True
         self.fire_event_timers(MAX_WATERMARK)
@@ -176,14 +186,15 @@ class KeyedProcessOperator(KeyedOperator):
             # A timer set meanwhile may belong to a key that was not read yet.
             backend.ensure(key)
             backend.key = key
-            clock.timestamp = time if timed else MIN_TIMESTAMP
+            clock.timestamp = time
             try:
                 produced = on_timer(time, context)
                 if produced is not None:
                     results.extend(map(detached, produced) if backend.shared else produced)
             except Exception as error:
                 raise self.failure(error, _Timer(time, key)) from error
-            times += [clock.timestamp] * (len(results) - len(times))
+            times += [time] * (len(results) - len(times))
+        # A timer of processing time says nothing about event time, so its results have none, as in Flink.
         self.out.emit_tagged(results, times if timed else None)
 
     def next_processing_timer(self) -> int | None:
@@ -236,11 +247,13 @@ class ReduceOperator(KeyedOperator):
         self.out.emit([result], None if timestamps is None else timestamps[-1:])
 
 
-class _KeyedFunctionOperator(KeyedOperator):
-    """A rich map, flat_map or filter on a keyed stream: the function may use the key's state."""
+class KeyedCalls(KeyedOperator):
+    """Calls a function that may use the key's state for each record of a chunk."""
 
-    def run(self, keys: list[Any], values: list[Any], timestamps: list[int] | None) -> None:
-        backend = self.backend
+    def call(
+        self, function: Callable[[Any], Any], keys: list[Any], values: list[Any], timestamps: list[int] | None
+    ) -> None:
+        backend, gather = self.backend, self.gather
         results: list[Any] = []
         times: list[int] | None = None if timestamps is None else []
         value: Any = None
@@ -248,7 +261,7 @@ class _KeyedFunctionOperator(KeyedOperator):
             for index, value in enumerate(values):
                 backend.key = keys[index]
                 before = len(results)
-                self.apply(value, results)
+                gather(value, function(value), results)
                 if backend.shared:
                     results[before:] = map(detached, results[before:])
                 if times is not None and timestamps is not None:
@@ -257,27 +270,48 @@ class _KeyedFunctionOperator(KeyedOperator):
             raise self.failure(error, value) from error
         self.out.emit(results, times)
 
-    def apply(self, value: Any, results: list[Any]) -> None:
-        raise NotImplementedError(type(self).__name__)  # pragma: no cover - the three below override it
+    @staticmethod
+    def gather(value: Any, produced: Any, results: list[Any]) -> None:
+        """Adds what the function produced for a value to the results."""
+        raise NotImplementedError  # pragma: no cover - every operator of this kind overrides it
 
 
-class _KeyedMap(_KeyedFunctionOperator):
-    def apply(self, value: Any, results: list[Any]) -> None:
-        results.append(self.spec.function.map(value))
+class _KeyedMap(KeyedCalls):
+    """A rich map on a keyed stream."""
+
+    def run(self, keys: list[Any], values: list[Any], timestamps: list[int] | None) -> None:
+        self.call(self.spec.function.map, keys, values, timestamps)
+
+    @staticmethod
+    def gather(value: Any, produced: Any, results: list[Any]) -> None:
+        results.append(produced)
 
 
-class _KeyedFlatMap(_KeyedFunctionOperator):
-    def apply(self, value: Any, results: list[Any]) -> None:
-        results.extend(self.spec.function.flat_map(value) or ())
+class _KeyedFlatMap(KeyedCalls):
+    """A rich flat_map on a keyed stream."""
+
+    def run(self, keys: list[Any], values: list[Any], timestamps: list[int] | None) -> None:
+        self.call(self.spec.function.flat_map, keys, values, timestamps)
+
+    @staticmethod
+    def gather(value: Any, produced: Any, results: list[Any]) -> None:
+        if produced is not None:
+            results.extend(produced)
 
 
-class _KeyedFilter(_KeyedFunctionOperator):
-    def apply(self, value: Any, results: list[Any]) -> None:
-        if self.spec.function.filter(value):
+class _KeyedFilter(KeyedCalls):
+    """A rich filter on a keyed stream."""
+
+    def run(self, keys: list[Any], values: list[Any], timestamps: list[int] | None) -> None:
+        self.call(self.spec.function.filter, keys, values, timestamps)
+
+    @staticmethod
+    def gather(value: Any, produced: Any, results: list[Any]) -> None:
+        if produced:
             results.append(value)
 
 
-def _either(plain: type[Operator], keyed: type[Operator], spec: type[Any]) -> None:
+def either(plain: type[Operator], keyed: type[Operator], spec: type[Any]) -> None:
     """Registers the keyed form where the spec is keyed and the plain, faster one elsewhere."""
 
     def choose(placement: Placement) -> Operator:
@@ -286,6 +320,6 @@ def _either(plain: type[Operator], keyed: type[Operator], spec: type[Any]) -> No
     handles(spec)(choose)  # type: ignore[type-var]
 
 
-_either(MapOperator, _KeyedMap, MapSpec)
-_either(FlatMapOperator, _KeyedFlatMap, FlatMapSpec)
-_either(FilterOperator, _KeyedFilter, FilterSpec)
+either(MapOperator, _KeyedMap, MapSpec)
+either(FlatMapOperator, _KeyedFlatMap, FlatMapSpec)
+either(FilterOperator, _KeyedFilter, FilterSpec)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import compress
 from typing import Any
 
@@ -10,7 +11,15 @@ from firesteel.runtime.context import ElementContext, UnkeyedTimerService
 from firesteel.runtime.operators.base import Operator, Placement, handles
 from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP, TimestampGenerator
 
-__all__ = ["FilterOperator", "FlatMapOperator", "MapOperator", "ProcessOperator", "TimestampsOperator"]
+__all__ = [
+    "FilterOperator",
+    "FlatMapCalls",
+    "FlatMapOperator",
+    "MapOperator",
+    "ProcessCalls",
+    "ProcessOperator",
+    "TimestampsOperator",
+]
 
 
 class MapOperator(Operator):
@@ -22,13 +31,10 @@ class MapOperator(Operator):
         self.out.emit(self.apply_to_all(self._map, values), timestamps)
 
 
-class FlatMapOperator(Operator):
-    def __init__(self, placement: Placement) -> None:
-        super().__init__(placement)
-        self._flat_map = getattr(self.spec.function, "func", None) or self.spec.function.flat_map
+class FlatMapCalls(Operator):
+    """Calls a flat map for each value of a chunk."""
 
-    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        flat_map = self._flat_map
+    def call(self, flat_map: Callable[[Any], Any], values: list[Any], timestamps: list[int] | None) -> None:
         results: list[Any] = []
         times: list[int] | None = None if timestamps is None else []
         value: Any = None
@@ -44,6 +50,15 @@ class FlatMapOperator(Operator):
         except Exception as error:
             raise self.failure(error, value) from error
         self.out.emit(results, times)
+
+
+class FlatMapOperator(FlatMapCalls):
+    def __init__(self, placement: Placement) -> None:
+        super().__init__(placement)
+        self._flat_map = getattr(self.spec.function, "func", None) or self.spec.function.flat_map
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        self.call(self._flat_map, values, timestamps)
 
 
 class FilterOperator(Operator):
@@ -65,16 +80,15 @@ class FilterOperator(Operator):
         self.out.emit(kept, None)
 
 
-@handles(ProcessSpec)
-class ProcessOperator(Operator):
-    """A ProcessFunction without keys: time may be read, timers may not be set."""
+class ProcessCalls(Operator):
+    """Calls a process function without keys for each value of a chunk: time may be read, timers may not be set."""
 
     def __init__(self, placement: Placement) -> None:
         super().__init__(placement)
         self._context = ElementContext(self.clock, UnkeyedTimerService(self.clock), None)
 
-    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        process, context, clock = self.spec.function.process_element, self._context, self.clock
+    def call(self, process: Callable[..., Any], values: list[Any], timestamps: list[int] | None) -> None:
+        context, clock = self._context, self.clock
         results: list[Any] = []
         times: list[int] | None = None if timestamps is None else []
         clock.timestamp = MIN_TIMESTAMP
@@ -93,6 +107,14 @@ class ProcessOperator(Operator):
         except Exception as error:
             raise self.failure(error, value) from error
         self.out.emit_tagged(results, times)
+
+
+@handles(ProcessSpec)
+class ProcessOperator(ProcessCalls):
+    """A ProcessFunction on a stream without keys."""
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        self.call(self.spec.function.process_element, values, timestamps)
 
 
 @handles(TimestampsSpec)
