@@ -11,6 +11,7 @@ from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream.accumulate import accumulate
+from firesteel.datastream.broadcast_streams import BroadcastConnectedStream, BroadcastStream
 from firesteel.datastream.closeable_iterator import CloseableIterator
 from firesteel.datastream.connected_streams import ConnectedStreams
 from firesteel.datastream.connectors.base import Sink
@@ -35,6 +36,7 @@ from firesteel.datastream.functions import (
 )
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.slot_sharing_group import SlotSharingGroup
+from firesteel.datastream.state import MapStateDescriptor
 from firesteel.errors import ProgramError, caller_location, short_repr
 from firesteel.graph.specs import (
     CollectSpec,
@@ -56,7 +58,15 @@ from firesteel.graph.transformations import Chaining, Edge, Partitioning, Ship, 
 if TYPE_CHECKING:
     from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 
-__all__ = ["CloseableIterator", "ConnectedStreams", "DataStream", "DataStreamSink", "KeyedStream"]
+__all__ = [
+    "BroadcastConnectedStream",
+    "BroadcastStream",
+    "CloseableIterator",
+    "ConnectedStreams",
+    "DataStream",
+    "DataStreamSink",
+    "KeyedStream",
+]
 
 S = TypeVar("S", bound="_Node")
 
@@ -254,8 +264,16 @@ class DataStream(_Node):
                 )
         return self._add("Union", UnionSpec(), self._type, [stream._edge() for stream in every])
 
-    def connect(self, ds: DataStream) -> ConnectedStreams:
+    @overload
+    def connect(self, ds: DataStream) -> ConnectedStreams: ...
+
+    @overload
+    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
+
+    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
         """Connects two streams, possibly of different types, so that one function sees both."""
+        if isinstance(ds, BroadcastStream):
+            return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         if not isinstance(ds, DataStream):
             raise ProgramError(f"connect() takes another DataStream, got {type(ds).__name__} {short_repr(ds, 80)}.")
         return ConnectedStreams(self, ds)
@@ -282,9 +300,24 @@ class DataStream(_Node):
         """All to the first subtask."""
         return self._partitioned(Ship.GLOBAL)
 
-    def broadcast(self) -> DataStream:
-        """Every record to every subtask."""
-        return self._partitioned(Ship.BROADCAST)
+    @overload
+    def broadcast(self) -> DataStream: ...
+
+    @overload
+    def broadcast(
+        self, broadcast_state_descriptor: MapStateDescriptor, *other_broadcast_state_descriptors: MapStateDescriptor
+    ) -> BroadcastStream: ...
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> DataStream | BroadcastStream:
+        """Every record to every subtask; with descriptors, to be kept in broadcast states there."""
+        everywhere = self._partitioned(Ship.BROADCAST)
+        if broadcast_state_descriptor is None:
+            return everywhere
+        return BroadcastStream(everywhere, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
 
     def partition_custom(
         self,

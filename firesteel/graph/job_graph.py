@@ -73,9 +73,13 @@ def build_job_graph(graph: StreamGraph) -> JobGraph:
     depth: dict[int, int] = {}
     for node_id in graph.nodes:
         inputs = graph.inputs(node_id)
-        depth[node_id] = max((depth[e.source] + (0 if _direct(graph, e, width) else 1) for e in inputs), default=0)
+        # What must be kept between batches has its place from stage 1 on.
+        least = int(graph.nodes[node_id].spec.needs_store)
+        depth[node_id] = max([least, *(depth[e.source] + (not _direct(graph, e, width)) for e in inputs)])
     exchanges: list[Exchange] = []
-    for edge in graph.edges:
+    # A subtask takes its frames in the order of their exchanges.
+    in_turn = sorted(graph.edges, key=lambda edge: not graph.nodes[edge.target].spec.comes_first(edge.ordinal))
+    for edge in in_turn:
         here, there = depth[edge.source], depth[edge.target]
         if here == there and _direct(graph, edge, width):
             continue

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from firesteel.common.watermark_strategy import WatermarkStrategy
 
+if TYPE_CHECKING:
+    from firesteel.datastream.state import MapStateDescriptor
+
 __all__ = [
+    "BroadcastProcessSpec",
     "CoFlatMapSpec",
     "CoMapSpec",
     "CoProcessSpec",
     "CollectSpec",
     "FilterSpec",
     "FlatMapSpec",
+    "KeyedBroadcastProcessSpec",
     "KeyedCoProcessSpec",
     "KeyedProcessSpec",
     "MapSpec",
@@ -36,6 +41,20 @@ class OperatorSpec:
     @property
     def stateful(self) -> bool:
         """Whether the operator keeps keyed state and so must stand behind an exchange by key."""
+        return False
+
+    @property
+    def checkpointed(self) -> bool:
+        """Whether the operator keeps state that belongs to no key."""
+        return hasattr(getattr(self, "function", None), "snapshot_state")
+
+    @property
+    def needs_store(self) -> bool:
+        """Whether anything must be kept between batches. A task that reads a source has nowhere to keep it."""
+        return self.stateful or self.checkpointed
+
+    def comes_first(self, ordinal: int) -> bool:
+        """Whether a batch's records for this input come before those for others."""
         return False
 
     @property
@@ -92,6 +111,30 @@ class KeyedProcessSpec(OperatorSpec):
     """A KeyedProcessFunction."""
 
     function: Any
+
+    @property
+    def stateful(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class BroadcastProcessSpec(OperatorSpec):
+    """A BroadcastProcessFunction: a stream without keys, and a broadcast one that changes the states."""
+
+    function: Any
+    descriptors: tuple[MapStateDescriptor, ...]
+
+    @property
+    def checkpointed(self) -> bool:
+        return True
+
+    def comes_first(self, ordinal: int) -> bool:
+        return ordinal == 1
+
+
+@dataclass(frozen=True)
+class KeyedBroadcastProcessSpec(BroadcastProcessSpec):
+    """A KeyedBroadcastProcessFunction: the first stream is keyed."""
 
     @property
     def stateful(self) -> bool:

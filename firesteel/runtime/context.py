@@ -8,8 +8,11 @@ from typing import Any, cast
 
 from firesteel.datastream.functions import (
     CoProcessFunction,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
+    KeyedStateStore,
     ProcessFunction,
     RuntimeContext,
     SinkFunction,
@@ -21,6 +24,7 @@ from firesteel.datastream.state import (
     ListStateDescriptor,
     MapState,
     MapStateDescriptor,
+    OperatorStateStore,
     ReducingState,
     ReducingStateDescriptor,
     ValueState,
@@ -33,14 +37,17 @@ from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricGroup
 from firesteel.runtime.clock import Clock
 from firesteel.runtime.state.backend import KeyedStateBackend
+from firesteel.runtime.state.operator import OperatorState
 from firesteel.runtime.timers import TimerQueue
 from firesteel.runtime.watermarks import MIN_TIMESTAMP
 
 __all__ = [
     "ElementContext",
+    "InitializationContext",
     "KeyedTimerService",
     "OperatorContext",
     "SinkContext",
+    "SnapshotContext",
     "TimerlessService",
     "UnkeyedTimerService",
 ]
@@ -211,6 +218,42 @@ class ElementContext(
 
     def time_domain(self) -> TimeDomain:
         return self.domain
+
+
+class InitializationContext(FunctionInitializationContext):
+    """What a function may ask when it is initialised."""
+
+    def __init__(self, state: OperatorState, context: OperatorContext) -> None:
+        self._state = state
+        self._context = context
+
+    def is_restored(self) -> bool:
+        return self._state.restored
+
+    def get_operator_state_store(self) -> OperatorStateStore:
+        return self._state
+
+    def get_keyed_state_store(self) -> KeyedStateStore:
+        return self._context
+
+    def get_raw_operator_states(self) -> list[bytes]:
+        return self._state.raw_states()
+
+
+class SnapshotContext(FunctionSnapshotContext):
+    """What a function may ask at a checkpoint."""
+
+    def __init__(self, state: OperatorState, clock: Clock) -> None:
+        self._state = state
+        self._clock = clock
+
+    def get_checkpoint_timestamp(self) -> int:
+        return self._clock.processing_time
+
+    def set_raw_operator_state(self, data: bytes) -> None:
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise ProgramError(f"Raw operator state is bytes, got {type(data).__name__} {short_repr(data, 40)}.")
+        self._state.raw = bytes(data)
 
 
 class SinkContext(SinkFunction.Context):

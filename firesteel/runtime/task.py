@@ -258,12 +258,12 @@ class StageTask:
         self._time = time
         self._driver_sequence = 0
         self._outbox.clear()
-        if not self._open:
-            self._open_functions()
         for sender in self._senders:
             sender.begin(time)
         for operator in self._operators.values():
             operator.begin(store, headers.setdefault(operator.node.uid, {}), time)  # type: ignore[arg-type]
+        if not self._open:
+            self._open_functions()
 
     def _open_functions(self) -> None:
         try:
@@ -296,6 +296,8 @@ class StageTask:
             last=last,
         )
         self._to_driver("report", 0, report)
+        for operator in self._operators.values():
+            operator.snapshot()
         if last:
             self.close()
         yield from self._drain()

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol, TypeVar
 
+from firesteel.datastream.functions import CheckpointedFunction
 from firesteel.graph.specs import OperatorSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.runtime.calls import call_for_each
 from firesteel.runtime.clock import Clock
-from firesteel.runtime.context import OperatorContext
+from firesteel.runtime.context import InitializationContext, OperatorContext, SnapshotContext
 from firesteel.runtime.failures import describe
 from firesteel.runtime.outputs import Output
 from firesteel.runtime.state.backend import KeyedStateBackend
+from firesteel.runtime.state.operator import OperatorState
 from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import TableFactory
 from firesteel.runtime.watermarks import MIN_TIMESTAMP, WatermarkValve
@@ -89,6 +92,7 @@ class Operator:
             if placement.node.spec.stateful
             else None
         )
+        self.operator_state = OperatorState(placement.node.uid) if placement.node.spec.checkpointed else None
         self.context = OperatorContext(
             placement.node, placement.subtask, placement.attempt, placement.job_parameters, self.backend
         )
@@ -104,6 +108,9 @@ class Operator:
         function = getattr(self.spec, "function", None)
         if function is not None:
             try:
+                if isinstance(function, CheckpointedFunction):
+                    assert self.operator_state is not None
+                    function.initialize_state(InitializationContext(self.operator_state, self.context))
                 function.open(self.context)
             except Exception as error:
                 raise self.failure(error) from error
@@ -126,8 +133,20 @@ class Operator:
         else:
             self.origin_levels = {}
             self.clock.watermark = MIN_TIMESTAMP
+        if self.operator_state is not None:
+            self.operator_state.begin(store, header.setdefault("operator", {}))
         if self.backend is not None:
             self.backend.begin(store, header.setdefault("tables", {}), self.store_unchanged)
+
+    def snapshot(self) -> None:
+        """Asks the function for what must survive, when all records of the batch were processed."""
+        function = getattr(self.spec, "function", None)
+        if isinstance(function, CheckpointedFunction):
+            assert self.operator_state is not None
+            try:
+                function.snapshot_state(SnapshotContext(self.operator_state, self.clock))
+            except Exception as error:
+                raise self.failure(error) from error
 
     def finish(self, last: bool) -> None:
         """All input of the batch was seen, so it is known whether any came."""
@@ -136,7 +155,10 @@ class Operator:
 
     def changes(self) -> Iterable[tuple[bytes, bytes | None]]:
         """What the batch changed in the store."""
-        return self.backend.changes() if self.backend is not None else ()
+        return chain(
+            self.backend.changes() if self.backend is not None else (),
+            self.operator_state.changes() if self.operator_state is not None else (),
+        )
 
     # Data
 

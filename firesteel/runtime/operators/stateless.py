@@ -8,6 +8,7 @@ from typing import Any
 
 from firesteel.graph.specs import ProcessSpec, TimestampsSpec
 from firesteel.runtime.context import ElementContext, UnkeyedTimerService
+from firesteel.runtime.copies import detached
 from firesteel.runtime.operators.base import Operator, Placement, handles
 from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP, TimestampGenerator
 
@@ -86,6 +87,8 @@ class ProcessCalls(Operator):
     def __init__(self, placement: Placement) -> None:
         super().__init__(placement)
         self._context = ElementContext(self.clock, UnkeyedTimerService(self.clock), None)
+        self.shared = False
+        """Whether results may be objects that a state holds."""
 
     def call(self, process: Callable[..., Any], values: list[Any], timestamps: list[int] | None) -> None:
         context, clock = self._context, self.clock
@@ -101,7 +104,7 @@ class ProcessCalls(Operator):
                 if produced is None:
                     continue
                 before = len(results)
-                results.extend(produced)
+                results.extend(map(detached, produced) if self.shared else produced)
                 if times is not None:
                     times += [clock.timestamp] * (len(results) - before)
         except Exception as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from firesteel.datastream.state import (
@@ -193,6 +193,15 @@ class KeyedStateBackend:
         for full, table in self._tables.items():
             if full.endswith("\0entries"):
                 table.forget(key)
+
+    def apply(self, descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
+        """Calls ``function(key, state)`` for every key that has such state."""
+        state = self.state(descriptor)
+        for keys in self.table(descriptor.name).every_key():
+            self.prepare(keys)
+            for self.key in keys:
+                function(self.key, state)
+        self.key = NO_KEY
 
     def changes(self) -> Iterator[tuple[bytes, bytes | None]]:
         self._sweep()

@@ -97,6 +97,9 @@ class LogTable:
     def peek(self, keys: Sequence[Hashable]) -> list[Any]:
         return [self.live.get(key) for key in keys]
 
+    def every_key(self) -> Iterator[list[Any]]:
+        yield list(self.live)
+
     def forget(self, key: Hashable) -> None:
         self.live.pop(key, None)
         self.dirty.discard(key)

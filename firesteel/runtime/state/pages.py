@@ -120,6 +120,13 @@ class PagedTable:
         self.load(keys)
         return [self.live.get(key) for key in keys]
 
+    def every_key(self) -> Iterator[list[Any]]:
+        # Pages that are split meanwhile give entries to pages beyond these, which were in one of them already.
+        for start in range(0, pages := self._shape["pages"], _READ_AT_ONCE):
+            numbers = range(start, min(start + _READ_AT_ONCE, pages))
+            self._read(set(numbers).difference(self._members))
+            yield [key for number in numbers for key in self._members[number] if key in self.live]
+
     def forget(self, key: Hashable) -> None:
         self.live.pop(key, None)
         self.dirty.discard(key)

@@ -39,6 +39,9 @@ class Table(Protocol):
     def peek(self, keys: Sequence[Hashable]) -> list[Any]:
         """The entries of these keys (None where there is none), without keeping them in memory."""
 
+    def every_key(self) -> Iterator[list[Any]]:
+        """All keys that have an entry, some at a time. Entries may be changed and removed meanwhile."""
+
     def forget(self, key: Hashable) -> None:
         """Drops what memory holds of a key, as if it had never been."""
 
