@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain, repeat
+from operator import sub
 from typing import Any
 
-__all__ = ["call_for_each"]
+__all__ = ["call_for_each", "times_of_results"]
 
 Failed = Callable[[Exception, Any], Exception]
 
@@ -29,3 +31,14 @@ def call_for_each(function: Callable[..., Any], values: list[Any], *others: list
         stopped = RuntimeError("The function raised StopIteration. Give next() a default, or catch it.")
         raise failed(stopped, values[len(results)])
     return results
+
+
+def times_of_results(timestamps: list[int], ends: list[int]) -> list[int]:
+    """The timestamp of each result: that of its record. ``ends`` says how many results there were after each record.
+
+    >>> times_of_results([10, 20, 30], [2, 2, 3])
+    [10, 10, 30]
+    """
+    if ends == list(range(1, len(ends) + 1)):
+        return timestamps
+    return list(chain.from_iterable(map(repeat, timestamps, map(sub, ends, chain((0,), ends)))))

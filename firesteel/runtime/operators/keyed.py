@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from firesteel.datastream.accumulate import Accumulate
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.graph.specs import FilterSpec, FlatMapSpec, KeyedProcessSpec, MapSpec, ReduceSpec
+from firesteel.runtime.calls import times_of_results
 from firesteel.runtime.context import ElementContext, KeyedTimerService
 from firesteel.runtime.copies import detached, may_change
 from firesteel.runtime.grouping import KeyGroups
@@ -140,18 +141,18 @@ class KeyedProcessOperator(KeyedOperator):
     ) -> None:
         context, backend, clock = self._context, self.backend, self.clock
         results: list[Any] = []
-        times: list[int] = []
+        ends: list[int] = []
+        extend, end = results.extend, ends.append
         value: Any = None
         try:
             for backend.key, value, clock.timestamp in zip(keys, values, timestamps, strict=True):
                 produced = process(value, context)
                 if produced is not None:
-                    before = len(results)
-                    results.extend(map(detached, produced) if backend.shared else produced)
-                    times += [clock.timestamp] * (len(results) - before)
+                    extend(map(detached, produced) if backend.shared else produced)
+                end(len(results))
         except Exception as error:
             raise self.failure(error, value) from error
-        self.out.emit_tagged(results, times)
+        self.out.emit_tagged(results, times_of_results(timestamps, ends))
 
     def fire_last_timers(self) -> None:
         # As in Flink, timers that these timers set are ignored: a chain of them might never end.
@@ -255,20 +256,18 @@ class KeyedCalls(KeyedOperator):
     ) -> None:
         backend, gather = self.backend, self.gather
         results: list[Any] = []
-        times: list[int] | None = None if timestamps is None else []
+        ends: list[int] = [0]
+        end = ends.append
         value: Any = None
         try:
-            for index, value in enumerate(values):
-                backend.key = keys[index]
-                before = len(results)
+            for backend.key, value in zip(keys, values, strict=True):
                 gather(value, function(value), results)
                 if backend.shared:
-                    results[before:] = map(detached, results[before:])
-                if times is not None and timestamps is not None:
-                    times += [timestamps[index]] * (len(results) - before)
+                    results[ends[-1] :] = map(detached, results[ends[-1] :])
+                end(len(results))
         except Exception as error:
             raise self.failure(error, value) from error
-        self.out.emit(results, times)
+        self.out.emit(results, None if timestamps is None else times_of_results(timestamps, ends[1:]))
 
     @staticmethod
     def gather(value: Any, produced: Any, results: list[Any]) -> None:

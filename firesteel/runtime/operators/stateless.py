@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import compress
+from itertools import compress, repeat
 from typing import Any
 
 from firesteel.graph.specs import ProcessSpec, TimestampsSpec
+from firesteel.runtime.calls import times_of_results
 from firesteel.runtime.context import ElementContext, UnkeyedTimerService
 from firesteel.runtime.copies import detached
 from firesteel.runtime.operators.base import Operator, Placement, handles
@@ -37,20 +38,19 @@ class FlatMapCalls(Operator):
 
     def call(self, flat_map: Callable[[Any], Any], values: list[Any], timestamps: list[int] | None) -> None:
         results: list[Any] = []
-        times: list[int] | None = None if timestamps is None else []
+        ends: list[int] = []
+        extend, end, timed = results.extend, ends.append, timestamps is not None
         value: Any = None
         try:
-            for index, value in enumerate(values):
+            for value in values:
                 produced = flat_map(value)
-                if produced is None:
-                    continue
-                before = len(results)
-                results.extend(produced)
-                if times is not None and timestamps is not None:
-                    times += [timestamps[index]] * (len(results) - before)
+                if produced is not None:
+                    extend(produced)
+                if timed:
+                    end(len(results))
         except Exception as error:
             raise self.failure(error, value) from error
-        self.out.emit(results, times)
+        self.out.emit(results, None if timestamps is None else times_of_results(timestamps, ends))
 
 
 class FlatMapOperator(FlatMapCalls):
@@ -93,23 +93,18 @@ class ProcessCalls(Operator):
     def call(self, process: Callable[..., Any], values: list[Any], timestamps: list[int] | None) -> None:
         context, clock = self._context, self.clock
         results: list[Any] = []
-        times: list[int] | None = None if timestamps is None else []
-        clock.timestamp = MIN_TIMESTAMP
+        ends: list[int] = []
+        extend, end = results.extend, ends.append
         value: Any = None
         try:
-            for index, value in enumerate(values):
-                if timestamps is not None:
-                    clock.timestamp = timestamps[index]
+            for value, clock.timestamp in zip(values, timestamps or repeat(MIN_TIMESTAMP), strict=False):
                 produced = process(value, context)
-                if produced is None:
-                    continue
-                before = len(results)
-                results.extend(map(detached, produced) if self.shared else produced)
-                if times is not None:
-                    times += [clock.timestamp] * (len(results) - before)
+                if produced is not None:
+                    extend(map(detached, produced) if self.shared else produced)
+                end(len(results))
         except Exception as error:
             raise self.failure(error, value) from error
-        self.out.emit_tagged(results, times)
+        self.out.emit_tagged(results, None if timestamps is None else times_of_results(timestamps, ends))
 
 
 @handles(ProcessSpec)
