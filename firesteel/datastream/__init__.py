@@ -1,5 +1,6 @@
 """The DataStream API: environments, streams, functions, state, time. The names are PyFlink's."""
 
+from firesteel.datastream.async_data_stream import AsyncDataStream
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.closeable_iterator import CloseableIterator
 from firesteel.datastream.connectors.base import Sink, Source
@@ -7,6 +8,9 @@ from firesteel.datastream.data_stream import DataStream, DataStreamSink, KeyedSt
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.functions import (
     AggregateFunction,
+    AsyncFunction,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
     CoFlatMapFunction,
     CoMapFunction,
     CoProcessFunction,
@@ -32,6 +36,10 @@ from firesteel.datastream.timerservice import TimerService
 
 __all__ = [
     "AggregateFunction",
+    "AsyncDataStream",
+    "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "CheckpointingMode",
     "CloseableIterator",
     "CoFlatMapFunction",

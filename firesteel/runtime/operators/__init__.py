@@ -1,6 +1,16 @@
 """Operators: one class per spec, found through a registry. Importing this package registers all of them."""
 
-from firesteel.runtime.operators import keyed, sinks, sources, stateless
+from firesteel.runtime.operators import asynchronous, keyed, sinks, sources, stateless
 from firesteel.runtime.operators.base import Operator, Placement, create_operator, handles
 
-__all__ = ["Operator", "Placement", "create_operator", "handles", "keyed", "sinks", "sources", "stateless"]
+__all__ = [
+    "Operator",
+    "Placement",
+    "asynchronous",
+    "create_operator",
+    "handles",
+    "keyed",
+    "sinks",
+    "sources",
+    "stateless",
+]
