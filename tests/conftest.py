@@ -30,6 +30,7 @@ SPARK_SAMPLE = (
     "test_processing_time.py::test_they_fire_in_batch[2-spark]",
     "test_keyed_state.py::test_rich_functions_on_a_keyed_stream_have_state[2-spark-streaming]",
     "test_rich_functions.py::test_what_the_runtime_context_says[2-spark]",
+    "test_async.py::test_timers_behind_the_operator_fire_between_the_right_records[unordered-spark-3]",
     "test_sinks.py::test_add_sink_sees_every_record_and_its_time[3-spark]",
 )
 """What runs on Spark of the tests for every engine."""

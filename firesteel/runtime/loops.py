@@ -29,13 +29,18 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self._ready = threading.Event()
+        self._ended_by: BaseException | None = None
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
         self._thread.start()
         self._ready.wait()
 
     def _main(self) -> None:
-        # Ends what is left on the loop when it is stopped: tasks, generators, the threads of its executor.
-        asyncio.run(self._live())
+        try:
+            # Ends what is left on the loop when it is stopped: tasks, generators, the threads of its executor.
+            asyncio.run(self._live())
+        except BaseException as error:
+            # Such as a SystemExit raised in a callback. Whoever waits for the loop hears of it.
+            self._ended_by = error
 
     async def _live(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -54,7 +59,9 @@ class LoopThread:
             if not self._thread.is_alive():
                 break
         if not future.done() or future.cancelled():
-            raise RuntimeError("The event loop has ended. Did something on it raise SystemExit, or stop the loop?")
+            self._thread.join(_STOP_SECONDS)
+            why = self._ended_by
+            raise RuntimeError(f"The event loop of this operator was ended by {why!r}.") from why
         return future.result()
 
     def stop(self) -> None:
