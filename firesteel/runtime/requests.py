@@ -71,9 +71,10 @@ class RequestPool:
         """Starts a request for each record, and returns what may go out by then.
 
         Requests that are still under way when the last one was started stay so, unless ``to_the_end`` asks for all.
+        After a failure nothing is started any more, until ``cancel``.
         """
         self._backlog = _requests(elements)
-        self._more = True
+        self._more = self._failure is None
         self._to_the_end = to_the_end
         self._start_more()
         if not self._satisfied():
@@ -83,9 +84,7 @@ class RequestPool:
             finally:
                 self._waiter = None
         if self._failure is not None:
-            failure = self._failure
-            await self.cancel()
-            raise failure
+            raise self._failure
         return self._answers.take()
 
     async def cancel(self) -> None:

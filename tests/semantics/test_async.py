@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kit import BATCH, STREAMING, TimerLog, ascending, eventually, first
+from kit import BATCH, STREAMING, LineServer, TimerLog, ascending, eventually, first, slow_numbers
 
-from firesteel.common import Time, Types
+from firesteel.common import Duration, Time, Types, WatermarkStrategy
 from firesteel.datastream import (
     AsyncDataStream,
     AsyncFunction,
@@ -87,9 +87,7 @@ def test_ordered_keeps_the_order_of_the_elements(run: Any, parallelism: int, mod
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_unordered_lets_the_fast_pass_the_slow(run: Any, parallelism: int) -> None:
     records = [(number, 400 if number % 20 == 0 else 0) for number in range(60)]
-    results = run(
-        lambda env: AsyncDataStream.unordered_wait(env.from_collection(records), Later(), LIMIT), parallelism
-    )
+    results = run(lambda env: AsyncDataStream.unordered_wait(env.from_collection(records), Later(), LIMIT), parallelism)
     for subtask in range(parallelism):
         mine = [number for one, number in results if one == subtask]
         assert [number for number in mine if number % 20 == 0] == mine[-60 // 20 // parallelism :]
@@ -265,6 +263,23 @@ def test_watermarks_of_later_stages_wait_too(run: Any, wait: Any) -> None:
     assert any(watermark > 0 for _, watermark in seen)
 
 
+@pytest.mark.parametrize("place", ["at the sources", "behind an exchange"])
+def test_an_idle_source_is_idle_behind_the_operator_too(make_env: Any, wait: Any, place: str) -> None:
+    with LineServer(b"1\n") as server:
+        env = make_env()
+        strategy = ascending().with_idleness(Duration.of_millis(100))
+        numbers = env.from_source(slow_numbers(200), WatermarkStrategy.no_watermarks(), "numbers")
+        busy = numbers.map(lambda n: ("a", n * 10, [5] if n == 0 else []))
+        silent = env.socket_text_stream("127.0.0.1", server.port).map(lambda line: ("b", int(line), []))
+        timed = [stream.assign_timestamps_and_watermarks(strategy) for stream in (busy, silent)]
+        if place == "at the sources":
+            merged = wait(timed[0], Echo(), LIMIT).union(wait(timed[1], Echo(), LIMIT))
+        else:
+            merged = wait(timed[0].union(timed[1]).rebalance(), Echo(), LIMIT)
+        with merged.key_by(first).process(TimerLog()).execute_and_collect() as records:
+            assert next(record for record in records if record[0] == "timer")[1:3] == ("a", 5)
+
+
 # Timeouts
 
 
@@ -292,7 +307,7 @@ class Stubborn(Forgiving):
         try:
             return await super().async_invoke(value)
         except asyncio.CancelledError:
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(0.1)
             return ["too late"]
 
 
@@ -313,15 +328,27 @@ def test_a_timeout_fails_the_job_and_names_the_element(make_env: Any, wait: Any)
 
 @pytest.mark.parametrize("function", [Forgiving(), Stubborn()], ids=["cancelled", "goes on"])
 @pytest.mark.parametrize("capacity", [1, 100])
-def test_timeout_may_give_a_substitute(run: Any, function: Any, capacity: int) -> None:
-    numbers = [0, 1, 2, 3, 4]
-    results = run(
-        lambda env: AsyncDataStream.ordered_wait(
-            env.from_collection(numbers), function, Time.milliseconds(60), capacity
-        )
-    )
-    assert results == [0, "1 took too long", "sorry", 2, "3 took too long", "sorry", 4]
-    assert sorted(EVENTS) == [("cancelled", 1), ("cancelled", 3)]
+def test_timeout_may_give_a_substitute(run: Any, wait: Any, function: Any, capacity: int) -> None:
+    """With a capacity of 1 the job lasts until late answers come. Nobody wants them any more."""
+    numbers = [0, 1, 3, 5, 7, 8]
+    results = run(lambda env: wait(env.from_collection(numbers), function, Time.milliseconds(60), capacity))
+    substitutes = [text for n in (1, 3, 5, 7) for text in (f"{n} took too long", "sorry")]
+    if wait is AsyncDataStream.ordered_wait or capacity == 1:
+        assert results == [0, *substitutes, 8]
+    else:
+        assert results == [0, 8, *substitutes]
+    assert sorted(EVENTS) == [("cancelled", n) for n in (1, 3, 5, 7)]
+
+
+class Witness(Forgiving):
+    async def async_invoke(self, value: int) -> list[Any]:
+        await super().async_invoke(value)
+        return [list(EVENTS)]
+
+
+def test_what_timed_out_is_cancelled_at_once(run: Any, wait: Any) -> None:
+    results = run(lambda env: wait(env.from_collection([1, 2]), Witness(), Time.milliseconds(60), 1))
+    assert results == ["1 took too long", "sorry", [("cancelled", 1)]]
 
 
 def test_a_timeout_starts_with_the_request_not_before(run: Any) -> None:
@@ -464,7 +491,10 @@ def test_a_failure_names_the_element_and_ends_the_other_requests(run: Any, wait:
 
 class Closing(AsyncFunction):
     async def async_invoke(self, value: int) -> list[int]:
-        await asyncio.sleep(3600 * (value > 600))
+        try:
+            await asyncio.sleep(3600 * (value > 600))
+        finally:
+            EVENTS.append("ended")
         return [value]
 
     def close(self) -> None:
@@ -481,7 +511,9 @@ def test_a_failure_elsewhere_ends_the_requests_too(run: Any, wait: Any) -> None:
     with pytest.raises(JobExecutionError) as caught:
         run(build, config={"firesteel.batch.max-records": "20000"})
     assert (caught.value.operator, caught.value.element) == ("Map", "600")
-    assert EVENTS == ["closed"]
+    assert EVENTS.pop() == "closed"
+    assert set(EVENTS) == {"ended"}
+    assert len(EVENTS) >= 8192
     assert eventually(lambda: not threads_of_operators())
 
 
@@ -543,7 +575,10 @@ class NoPredicate(AsyncRetryStrategy[Any]):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"async_function": Plain()}, "async_invoke of Plain is a plain method. Declare it as 'async def async_invoke'"),
+        (
+            {"async_function": Plain()},
+            "async_invoke of Plain is a plain method. Declare it as 'async def async_invoke'",
+        ),
         ({"async_function": len}, "async_function must be an instance of AsyncFunction, got <built-in function len>"),
         ({"timeout": 5}, r"timeout must be a Time such as Time.seconds\(10\), got 5"),
         ({"timeout": Time.seconds(0)}, "Retries need a timeout above 0"),

@@ -31,6 +31,7 @@ class AsyncWaitOperator(Operator):
         super().__init__(placement)
         self._held: list[Element] = []
         self._held_count = 0
+        self._idle: list[tuple[tuple[int, int, int], int | None]] = []
         self._unfinished = False
 
     # Lifecycle
@@ -59,6 +60,7 @@ class AsyncWaitOperator(Operator):
             self._loop.stop()
 
     async def _close(self) -> None:
+        # After a failure, here or elsewhere, requests may be under way. They end before what they use is closed.
         await self._pool.cancel()
         await _maybe(self.spec.function.close())
 
@@ -67,12 +69,14 @@ class AsyncWaitOperator(Operator):
         if self._unfinished:
             # The batch before broke off somewhere else. Its requests are not this batch's.
             self._loop.run(self._pool.cancel())
-        self._held, self._held_count = [], 0
+        self._held, self._held_count, self._idle = [], 0, []
         self._unfinished = True
 
     def finish(self, last: bool) -> None:
         self._hand_over(to_the_end=True)
         self._unfinished = False
+        for channel, idle_timeout in self._idle:
+            super().receive_activity(channel, idle_timeout)
         super().finish(last)
 
     # Data
@@ -82,6 +86,13 @@ class AsyncWaitOperator(Operator):
 
     def send_watermark(self, origin: int, watermark: int) -> None:
         self._hold(Watermark(origin, watermark), 1)
+
+    def receive_activity(self, channel: tuple[int, int, int], idle_timeout: int | None) -> None:
+        if self.valve is None:
+            # Told behind the watermarks that are held back, since each of them takes back an idleness told before.
+            self._idle.append((channel, idle_timeout))
+        else:
+            super().receive_activity(channel, idle_timeout)
 
     def _hold(self, element: Element, count: int) -> None:
         self._held.append(element)

@@ -72,9 +72,7 @@ def main() -> None:
     AsyncDataStream.ordered_wait(numbers, TooSlow(), Time.seconds(1), 100, Types.STRING()).print("timeout")
     twice = AsyncRetryStrategy.fixed_delay(2, 10, empty_result_predicate, has_exception_predicate)
     AsyncDataStream.ordered_wait_with_retry(numbers, Flaky(), limit, twice, output_type=Types.STRING()).print("twice")
-    often = AsyncRetryStrategy.exponential_backoff(
-        5, 10, 40, 2.0, empty_result_predicate, has_exception_predicate
-    )
+    often = AsyncRetryStrategy.exponential_backoff(5, 10, 40, 2.0, empty_result_predicate, has_exception_predicate)
     AsyncDataStream.ordered_wait_with_retry(numbers, Flaky(), limit, often, output_type=Types.STRING()).print("often")
     env.execute("async wait")
 
