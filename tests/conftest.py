@@ -32,6 +32,7 @@ SPARK_SAMPLE = (
     "test_rich_functions.py::test_what_the_runtime_context_says[2-spark]",
     "test_connected.py::test_both_sides_share_the_state_of_a_key[3-spark-streaming]",
     "test_connected.py::test_one_side_sets_a_timer_the_other_takes_it_back[1-spark-batch]",
+    "test_async.py::test_timers_behind_the_operator_fire_between_the_right_records[unordered-spark-3]",
     "test_sinks.py::test_add_sink_sees_every_record_and_its_time[3-spark]",
 )
 """What runs on Spark of the tests for every engine."""

@@ -1,5 +1,6 @@
 """The DataStream API: environments, streams, functions, state, time. The names are PyFlink's."""
 
+from firesteel.datastream.async_data_stream import AsyncDataStream
 from firesteel.datastream.broadcast_streams import BroadcastConnectedStream, BroadcastStream
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.closeable_iterator import CloseableIterator
@@ -8,6 +9,9 @@ from firesteel.datastream.data_stream import ConnectedStreams, DataStream, DataS
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.functions import (
     AggregateFunction,
+    AsyncFunction,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
     BroadcastProcessFunction,
     CheckpointedFunction,
     CoFlatMapFunction,
@@ -43,6 +47,10 @@ from firesteel.datastream.timerservice import TimerService
 
 __all__ = [
     "AggregateFunction",
+    "AsyncDataStream",
+    "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BroadcastConnectedStream",
     "BroadcastProcessFunction",
     "BroadcastStream",

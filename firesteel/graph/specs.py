@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from firesteel.datastream.state import MapStateDescriptor
 
 __all__ = [
+    "AsyncWaitSpec",
     "BroadcastProcessSpec",
     "CoFlatMapSpec",
     "CoMapSpec",
@@ -104,6 +105,20 @@ class ProcessSpec(OperatorSpec):
     """A ProcessFunction on a stream without keys."""
 
     function: Any
+
+
+@dataclass(frozen=True)
+class AsyncWaitSpec(OperatorSpec):
+    """An AsyncFunction: requests that overlap. It keeps no keyed state, on keyed streams neither."""
+
+    function: Any
+    timeout: int
+    """Milliseconds for all attempts of an element; 0 or less: no limit."""
+    capacity: int
+    """How many elements may be under way at once, those counted that wait for their turn to go out."""
+    ordered: bool
+    retry: Any
+    """An :class:`~firesteel.datastream.functions.AsyncRetryStrategy`."""
 
 
 @dataclass(frozen=True)

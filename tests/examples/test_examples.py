@@ -80,6 +80,15 @@ def test_the_socket_stream_counts_until_the_server_closes(run) -> None:
     assert len(lines) == 6
 
 
+def test_the_enrichment_asks_for_many_orders_at_once(run) -> None:
+    lines = run("async_enrichment.py", "--orders", "400")
+    counted = {city: int(number) for city, number, _ in (line.split() for line in lines[:-1])}
+    assert sum(counted.values()) == 400
+    assert counted["unknown"] == 2
+    assert counted["Athens"] == 80
+    assert float(re.search(r"took ([\d.]+) s", lines[-1]).group(1)) < 400 * 0.05 / 2
+
+
 def test_the_demo_counts_every_click_and_sums_up(run) -> None:
     lines = run("demo_clicks.py", "--rate", "500", "--seconds", "3", "--users", "7")
     text = "\n".join(lines)

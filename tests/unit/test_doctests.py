@@ -17,6 +17,8 @@ PACKAGES = (
 )
 MODULES = (
     "firesteel.errors",
+    "firesteel.datastream.async_data_stream",
+    "firesteel.datastream.async_retry_predicates",
     "firesteel.datastream.checkpointing_mode",
     "firesteel.datastream.execution_mode",
     "firesteel.datastream.output_tag",

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import ast
+import asyncio
 import copy
 import itertools
 import pickle
+import random
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from firesteel.common import Types, WatermarkStrategy
+from firesteel.common import Time, Types, WatermarkStrategy
 from firesteel.common.watermark_strategy import TimestampAssigner
-from firesteel.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from firesteel.datastream import (
+    AsyncDataStream,
+    AsyncFunction,
+    KeyedProcessFunction,
+    MapFunction,
+    RuntimeContext,
+    StreamExecutionEnvironment,
+)
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.engine.coordinator import Coordinator
 from firesteel.engine.pickling import pickle_job
@@ -42,6 +52,12 @@ class Timed(KeyedProcessFunction):
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
         yield timestamp
+
+
+class Slow(AsyncFunction):
+    async def async_invoke(self, value: int) -> list[int]:
+        await asyncio.sleep(random.random() / 100)
+        return [value]
 
 
 class Run:
@@ -97,7 +113,12 @@ def programs() -> dict[str, Any]:
         numbers = env.from_collection(list(range(40))).map(lambda n: n)
         numbers.rebalance().map(lambda n: n).shuffle().map(lambda n: n).rescale().print()
 
-    return {"keyed": keyed, "shipped": shipped}
+    def asked(env: StreamExecutionEnvironment) -> None:
+        timed = env.from_collection(list(range(40))).assign_timestamps_and_watermarks(strategy)
+        answered = AsyncDataStream.ordered_wait(timed, Slow(), Time.seconds(10), 4)
+        answered.key_by(lambda n: n % 5).process(Timed()).print()
+
+    return {"keyed": keyed, "shipped": shipped, "asked": asked}
 
 
 @pytest.mark.parametrize("program", list(programs()))
@@ -152,6 +173,48 @@ def test_a_task_that_failed_in_the_middle_of_a_batch_forgets_what_it_had_in_memo
     run.stores = {key: MemoryStore(content) for key, content in before.items()}
     shown = [decode(f.to_bytes()) for f in run.batch(middle, end) if f.stage == DRIVER]
     assert [text for kind, _, text in shown if kind == "stdout"] == ["".join(f"{n}\n" for n in range(11, 21))]
+
+
+class Counting(AsyncFunction):
+    """Emits how many requests are under way: the even ones wait for long."""
+
+    def __init__(self) -> None:
+        self.under_way = 0
+
+    async def async_invoke(self, value: int) -> list[tuple[int, int]]:
+        self.under_way += 1
+        try:
+            await asyncio.sleep(0 if value % 2 else 0.2)
+            return [(value, self.under_way)]
+        finally:
+            self.under_way -= 1
+
+
+class BreaksOnce(MapFunction):
+    broken = False
+
+    def map(self, value: Any) -> Any:
+        if not self.broken:
+            self.broken = True
+            raise ValueError("once")
+        return value
+
+
+def test_requests_of_a_batch_that_broke_off_are_not_those_of_the_next_attempt() -> None:
+    def build(env: StreamExecutionEnvironment) -> None:
+        numbers = env.from_collection(list(range(1000)))
+        AsyncDataStream.unordered_wait(numbers, Counting(), Time.seconds(10), 400).map(BreaksOnce()).print()
+
+    run = Run(build, 1, 1000)
+    start = run.coordinator.initial()
+    end = run.coordinator.next(start)
+    with pytest.raises(OperatorFailure, match="once"):
+        run.batch(start, end)
+    shown = [decode(f.to_bytes()) for f in run.batch(start, end) if f.stage == DRIVER]
+    lines = "".join(text for kind, _, text in shown if kind == "stdout").splitlines()
+    pairs = [ast.literal_eval(line) for line in lines]
+    assert sorted(number for number, _ in pairs) == list(range(1000))
+    assert max(under_way for _, under_way in pairs) <= 400
 
 
 def _contents(frames: list[Frame]) -> list[bytes]:

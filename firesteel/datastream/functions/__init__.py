@@ -4,9 +4,9 @@ PyFlink keeps these in a single module; here each family has a file of its own a
 this package, so ``from firesteel.datastream.functions import MapFunction`` works as before.
 """
 
-from firesteel.datastream.functions.async_io import (
-    AsyncFunction,
-    AsyncFunctionDescriptor,
+from firesteel.datastream.functions.async_io import AsyncFunction, AsyncFunctionDescriptor
+from firesteel.datastream.functions.async_retry import (
+    NO_RETRY_STRATEGY,
     AsyncRetryPredicate,
     AsyncRetryStrategy,
 )
@@ -66,6 +66,7 @@ from firesteel.datastream.functions.wrappers import (
 from firesteel.datastream.timerservice import TimerService
 
 __all__ = [
+    "NO_RETRY_STRATEGY",
     "AggregateFunction",
     "AllWindowFunction",
     "AsyncFunction",

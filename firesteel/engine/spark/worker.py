@@ -40,7 +40,9 @@ def _forget_old_jobs() -> None:
         oldest = next(iter(_JOBS))
         del _JOBS[oldest]
         for key in [key for key in _TASKS if key[0] == oldest]:
-            del _TASKS[key]
+            # A job that was cancelled left its functions open.
+            with contextlib.suppress(Exception):
+                _TASKS.pop(key).close()
 
 
 def run_source(payload: JobPayload, share: SourceShare) -> Iterator[Cell]:

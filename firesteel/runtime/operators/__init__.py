@@ -1,12 +1,13 @@
 """Operators: one class per spec, found through a registry. Importing this package registers all of them."""
 
-from firesteel.runtime.operators import broadcast, connected, keyed, sinks, sources, stateless
+from firesteel.runtime.operators import asynchronous, broadcast, connected, keyed, sinks, sources, stateless
 from firesteel.runtime.operators.base import Operator, Placement, Port, create_operator, handles
 
 __all__ = [
     "Operator",
     "Placement",
     "Port",
+    "asynchronous",
     "broadcast",
     "connected",
     "create_operator",

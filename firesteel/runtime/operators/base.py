@@ -183,7 +183,7 @@ class Operator:
                 self.origin_levels[origin] = max(value, self.origin_levels.get(origin, value))
                 if self.placement.origins <= self.origin_levels.keys():
                     self.clock.watermark = min(self.origin_levels.values())
-                self.out.watermark(origin, value)
+                self.send_watermark(origin, value)
             return
         self._moved(self.valve.advance(channel, value))
 
@@ -199,7 +199,11 @@ class Operator:
         if watermark is not None:
             self.clock.watermark = watermark
             self.on_watermark(watermark)
-            self.out.watermark(self.node.id, watermark)
+            self.send_watermark(self.node.id, watermark)
+
+    def send_watermark(self, origin: int, watermark: int) -> None:
+        """Passes a watermark on, behind all results of the records before it."""
+        self.out.watermark(origin, watermark)
 
     def on_watermark(self, watermark: int) -> None:
         """Event time advanced."""
