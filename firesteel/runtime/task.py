@@ -167,6 +167,11 @@ class StageTask:
         )
         self._driver_sequence += 1
 
+    @property
+    def job_parallelism(self) -> int:
+        """The parallelism of the job's widest operator."""
+        return self._job.graph.parallelism
+
     # Running
 
     def run_source(self, share: SourceShare) -> Iterator[Frame]:
@@ -300,8 +305,15 @@ class StageTask:
     def close(self) -> None:
         """Closes the user's functions, once: after the last record, or when the job ends otherwise."""
         opened, self._open = self._open, []
+        failures = []
         for one in opened:
-            one.close()
+            try:
+                one.close()
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            # Nothing stays open because something else failed to close; the first failure is told.
+            raise failures[0]
 
 
 @contextlib.contextmanager
