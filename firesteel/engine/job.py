@@ -41,6 +41,7 @@ class EngineJob(JobClient):
             graph=submission.graph,
             batch_mode=submission.batch_mode,
             job_parameters=submission.job_parameters,
+            frames_memory=self.settings.frames_memory,
         )
         self.inbox = Inbox(self.spec)
         self._status = JobStatus.CREATED

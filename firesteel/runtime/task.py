@@ -16,7 +16,17 @@ from typing import Any
 from firesteel.graph.job_graph import Exchange, JobGraph
 from firesteel.graph.specs import SourceSpec, TimestampsSpec
 from firesteel.metrics.metricbase import Metric, MetricValue
-from firesteel.runtime.frames import DRIVER, Frame, FrameSpool, Mark, Watermark, decode, encode, header_of
+from firesteel.runtime.frames import (
+    DRIVER,
+    FRAMES_MEMORY,
+    Frame,
+    FrameSpool,
+    Mark,
+    Watermark,
+    decode,
+    encode,
+    header_of,
+)
 from firesteel.runtime.operators import Operator, Placement, create_operator
 from firesteel.runtime.operators.sources import SourceOperator
 from firesteel.runtime.outputs import DirectReceiver, Sender
@@ -40,6 +50,8 @@ class JobSpec:
     batch_mode: bool = False
     attempt: int = 0
     job_parameters: dict[str, str] = field(default_factory=dict)
+    frames_memory: int = FRAMES_MEMORY
+    """How many bytes of a batch's frames a subtask holds in memory; more wait in a file."""
     cache_entries: int = 5_000_000
     """How many entries of keyed state an operator's subtask may keep in memory between batches."""
 
@@ -188,7 +200,7 @@ class StageTask:
 
     def run(self, cells: Iterable[bytes], store: StateStore) -> Iterator[Frame]:
         """A later stage: processes the frames meant for it and passes on the others."""
-        spool = FrameSpool()
+        spool = FrameSpool(self._job.frames_memory)
         foreign: list[bytes] = []
         time = None
         for cell in cells:
