@@ -43,6 +43,7 @@ class EngineJob(JobClient):
             batch_mode=submission.batch_mode,
             job_parameters=submission.job_parameters,
             tables=table_factory(submission.configuration, submission.state_backend, submission.graph),
+            frames_memory=self.settings.frames_memory,
         )
         self.inbox = Inbox(self.spec)
         self._status = JobStatus.CREATED
