@@ -36,7 +36,7 @@ from typing import Any, BinaryIO
 
 from firesteel.engine.spark.tasks import TASKS
 
-__all__ = ["install"]
+__all__ = ["available", "install"]
 
 _HEAD = struct.Struct(">iii")
 _START_OF_INIT = -9
@@ -46,9 +46,14 @@ _IDLE_SECONDS = 900
 Main = Callable[[Any, Any], None]
 
 
+def available() -> bool:
+    """Whether a subtask's batches all run in one process here."""
+    return sys.platform.startswith("linux") and os.environ.get("FIRESTEEL_AFFINITY") != "off"
+
+
 def install(worker: Any) -> None:
     """Puts the front into PySpark's worker module, in the process that workers are forked from."""
-    if not sys.platform.startswith("linux") or os.environ.get("FIRESTEEL_AFFINITY") == "off":
+    if not available():
         return
     from pyspark.serializers import SpecialLengths
 

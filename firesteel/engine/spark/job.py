@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from firesteel.engine.job import EngineJob
+from firesteel.engine.spark import affinity
 from firesteel.engine.spark.errors import translate
 from firesteel.engine.spark.files import pack_job, write_job
 from firesteel.engine.spark.lifeline import Lifeline
@@ -38,6 +39,10 @@ class SparkJob(EngineJob):
         self._failure: BaseException | None = None
         self._session: SparkSession | None = None
         self._lifeline: Lifeline | None = None
+
+    @property
+    def processes_stay(self) -> bool:
+        return affinity.available()
 
     def prepare(self) -> str:
         # 1. The job's local folder: what the source's processes read. It goes with the job.

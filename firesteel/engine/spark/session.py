@@ -36,6 +36,9 @@ DEFAULTS = {
     # The state store: RocksDB, and per batch only what changed is uploaded.
     f"{_STATE_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
+    # RocksDB's memory is outside the JVM's heap: without a limit it would grow with the state.
+    f"{_STATE_STORE}.rocksdb.boundedMemoryUsage": "true",
+    f"{_STATE_STORE}.rocksdb.maxMemoryUsageMB": "512",
     # Counting rows would cost every write a read.
     f"{_STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
     # A subtask is a partition: nothing may merge or split partitions behind our back.
