@@ -87,6 +87,15 @@ class TimerQueue:
                 heapq.heappop(self._heap)
                 self._added.pop(time, None)
 
+    def take(self, limit: int) -> Iterator[tuple[int, list[Any]]]:
+        """Pops the timers up to ``limit`` in order of time, all keys of a time at once. More may be registered."""
+        self._load_due(limit)
+        while self._heap and self._heap[0] <= limit:
+            time = heapq.heappop(self._heap)
+            bucket = self._added.pop(time, None)
+            if bucket:
+                yield time, list(bucket)
+
     def stretches(self, limit: int, keys_at_once: int) -> Iterator[tuple[int, list[Any]]]:
         """Cuts what is due up to ``limit`` into (time, keys of the timers up to it), so that the state of many keys
         can be read in one go before their timers fire."""

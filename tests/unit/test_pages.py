@@ -36,18 +36,14 @@ def apply(store: MemoryStore, shape: Shape, batch: dict[Any, Any]) -> None:
     table = PagedTable(b"t", store, shape)
     table.load(batch)
     for key, value in batch.items():
-        if value is None:
-            table.live.pop(key, None)
-        else:
-            table.live[key] = value
-        table.dirty.add(key)
+        table.put(key, value)
     store.write(table.changes())
 
 
 def content(store: MemoryStore, shape: Shape, keys: Any) -> dict[Any, Any]:
     table = PagedTable(b"t", store, shape)
     table.load(keys)
-    return {key: table.live[key] for key in keys if key in table.live}
+    return {key: table.get(key) for key in keys if table.get(key) is not None}
 
 
 KEYS = st.one_of(st.integers(0, 400), st.text(max_size=2), st.tuples(st.integers(0, 5), st.booleans()))
@@ -149,12 +145,11 @@ def test_tables_of_different_prefixes_share_a_store() -> None:
     for number, prefix in enumerate((b"a", b"b")):
         table = PagedTable(prefix, store, shapes[number])
         table.load(["k"])
-        table.live["k"] = number
-        table.dirty.add("k")
+        table.put("k", number)
         store.write(table.changes())
     table = PagedTable(b"a", store, shapes[0])
     table.load(["k"])
-    assert table.live == {"k": 0}
+    assert table.get("k") == 0
 
 
 @given(st.integers(1, 300), st.integers(0, 2**32 - 1))
@@ -175,11 +170,10 @@ def test_what_was_let_go_is_read_again() -> None:
     store, shape = CountingStore(), Shape()
     table = PagedTable(b"t", store, shape)
     table.load(["a"])
-    table.live["a"] = 1
-    table.dirty.add("a")
+    table.put("a", 1)
     store.write(table.changes())
     assert table.held > 0
     table.relieve()
     assert (table.held, table.live) == (0, {})
     table.load(["a"])
-    assert table.live == {"a": 1}
+    assert table.get("a") == 1

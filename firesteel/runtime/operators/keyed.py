@@ -16,16 +16,16 @@ from firesteel.runtime.grouping import KeyGroups
 from firesteel.runtime.operators.base import Operator, Placement, handles
 from firesteel.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
 from firesteel.runtime.state.backend import KeyedStateBackend
+from firesteel.runtime.state.tables import NEW
 from firesteel.runtime.timers import TimerQueue
 from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP
 
-__all__ = ["KeyedCalls", "KeyedOperator", "KeyedProcessOperator", "ReduceOperator", "either"]
+__all__ = ["Firing", "KeyedCalls", "KeyedOperator", "KeyedProcessOperator", "ReduceOperator", "either"]
 
-_MISSING = object()
 _TIMERS_AT_ONCE = 4096
 
 
-class _Timer(NamedTuple):
+class Firing(NamedTuple):
     """What stands for the element in a failure of on_timer."""
 
     time: int
@@ -193,7 +193,7 @@ class KeyedProcessOperator(KeyedOperator):
                 if produced is not None:
                     results.extend(map(detached, produced) if backend.shared else produced)
             except Exception as error:
-                raise self.failure(error, _Timer(time, key)) from error
+                raise self.failure(error, Firing(time, key)) from error
             times += [time] * (len(results) - len(times))
         # A timer of processing time says nothing about event time, so its results have none, as in Flink.
         self.out.emit_tagged(results, times if timed else None)
@@ -220,20 +220,28 @@ class ReduceOperator(KeyedOperator):
         self._table = self.backend.table(self.STATE)
 
     def run(self, keys: list[Any], values: list[Any], timestamps: list[int] | None) -> None:
-        reduce, live, backend, copies = self._reduce, self._table.live, self.backend, self._copies
+        reduce, backend, copies = self._reduce, self.backend, self._copies
+        live, dirty = self._table.live, self._table.dirty
         results: list[Any] = []
         value: Any = None
         try:
             for key, value in zip(keys, values, strict=True):
-                known = live.get(key, _MISSING)
-                if known is not _MISSING:
-                    backend.key = key
-                    value = reduce(known, value)
-                live[key] = value
+                entry = live.get(key)
+                # A value may be None, so it is kept in a tuple of one.
+                if entry is None:
+                    entry = live[key] = [(value,), NEW, key]
+                    dirty.append(entry)
+                else:
+                    if entry[0] is not None:
+                        backend.key = key
+                        value = reduce(entry[0][0], value)
+                    entry[0] = (value,)
+                    if entry[1] >= 0:
+                        entry[1] = ~entry[1]
+                        dirty.append(entry)
                 results.append(detached(value) if copies else value)
         except Exception as error:
             raise self.failure(error, value) from error
-        self._table.dirty.update(keys)
         self.out.emit(results, timestamps)
 
     def run_group(self, key: Any, values: list[Any], timestamps: list[int] | None) -> None:

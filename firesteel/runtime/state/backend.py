@@ -164,6 +164,11 @@ class KeyedStateBackend:
             self._relieve()
         self._load(self._prepared)
 
+    @property
+    def lazy(self) -> bool:
+        """Whether ``prepare`` has anything to do."""
+        return self._factory.memory is not None
+
     def ensure(self, key: Any) -> None:
         """Makes sure that one more key's state is in memory."""
         if self._factory.memory is not None and key not in self._prepared:

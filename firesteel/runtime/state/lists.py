@@ -1,12 +1,12 @@
 """List state. A small list is one entry of the table; a big one is blocks, so that an append costs an append.
 
-live[key] = ["a", "b"]                                   up to BLOCK elements
-live[key] = BigList(id, first=0, end=3, tail=[…])        blocks (id, 0) (id, 1) (id, 2), then the tail
+key → ["a", "b"]                                   up to BLOCK elements
+key → BigList(id, first=0, end=3, tail=[…])        blocks (id, 0) (id, 1) (id, 2), then the tail
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -77,7 +77,12 @@ class LiveListState(Handle, ListState[Any]):
         self.blocks = blocks
 
     def get(self) -> Iterable[Any]:
-        known = self.live.get(self._backend.key)
+        return self.elements(self._backend.key)
+
+    def elements(self, key: Any) -> Iterable[Any]:
+        """The list of a key that need not be the current one."""
+        entry = self.live.get(key)
+        known = None if entry is None else entry[0]
         if known is None:
             return []
         if known.__class__ is list:
@@ -88,65 +93,82 @@ class LiveListState(Handle, ListState[Any]):
         if value is None or (self._fits is not None and not self._fits(value)):
             self._refuse(value)
         key = self._backend.key
-        known = self.live.get(key)
-        if known is None:
-            self.live[key] = [value]
-        elif known.__class__ is list and len(known) < BLOCK:
-            known.append(value)
+        entry = self.live.get(key)
+        if entry is not None and entry[0].__class__ is list and len(entry[0]) < BLOCK:
+            entry[0].append(value)
+            if entry[1] >= 0:
+                entry[1] = ~entry[1]
+                self.dirty.append(entry)
         else:
-            self._extend(key, known, (value,))
-        self.dirty.add(key)
+            self._extend(key, (value,))
 
     def add_all(self, values: list[Any]) -> None:
         added = self._checked(values)
         if added:
-            key = self._backend.key
-            self._extend(key, self.live.get(key), added)
-            self.dirty.add(key)
+            self._extend(self._backend.key, added)
 
     def update(self, values: list[Any]) -> None:
         new = self._checked(values)
         self.clear()
         if new:
-            self._extend(self._backend.key, None, new)
+            self._extend(self._backend.key, new)
 
     def clear(self) -> None:
-        self.drop_blocks(self._backend.key)
-        super().clear()
+        self.remove(self._backend.key)
+
+    def append(self, key: Any, value: Any) -> None:
+        """Adds anything to the list of a key that need not be the current one."""
+        self._extend(key, (value,))
+
+    def remove(self, key: Any) -> None:
+        """Empties the list of a key that need not be the current one."""
+        if key in self.live:
+            self.drop_blocks(key)
+            self.table.put(key, None)
+
+    def merge(self, target: Any, sources: Iterable[Any]) -> None:
+        """Appends the lists of other keys to one, and empties them."""
+        for source in sources:
+            moved = list(self.elements(source))
+            if moved:
+                self.remove(source)
+                self._extend(target, moved)
 
     def forget(self, key: Any) -> None:
-        known = self.live.get(key)
+        known = self.table.get(key)
         if isinstance(known, BigList):
             for block in known.block_keys():
                 self.blocks.forget(block)
 
     def drop_blocks(self, key: Any, until: int | None = None) -> None:
         """Removes the blocks of a big list, all or those before a number."""
-        known = self.live.get(key)
+        known = self.table.get(key)
         if isinstance(known, BigList):
             end = known.end if until is None else until
             for number in range(known.first, end):
-                self.blocks.live.pop((known.id, number), None)
-                self.blocks.dirty.add((known.id, number))
+                self.blocks.put((known.id, number), None)
             known.first = end
 
-    def _extend(self, key: Any, known: Any, values: Iterable[Any]) -> None:
+    def _extend(self, key: Any, values: Sequence[Any]) -> None:
+        known = self.table.get(key)
         if known.__class__ is not BigList:
-            together = list(chain(known or (), values))
-            if len(together) <= BLOCK:
-                self.live[key] = together
+            if len(known or ()) + len(values) <= BLOCK:
+                if known is None:
+                    known = list(values)
+                else:
+                    known.extend(values)
+                self.table.put(key, known)
                 return
-            known = self.live[key] = BigList(self._backend.new_id())
-            values = together
-        blocks, tail = self.blocks, known.tail
+            values = list(chain(known or (), values))
+            known = BigList(self._backend.new_id())
+        tail = known.tail
         tail.extend(values)
         full = len(tail) - len(tail) % BLOCK
         for start in range(0, full, BLOCK):
-            block = (known.id, known.end)
-            blocks.live[block] = tail[start : start + BLOCK]
-            blocks.dirty.add(block)
+            self.blocks.put((known.id, known.end), tail[start : start + BLOCK])
             known.end += 1
         del tail[:full]
+        self.table.put(key, known)
 
     def _checked(self, values: list[Any]) -> list[Any]:
         if values is None:

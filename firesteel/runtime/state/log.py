@@ -1,14 +1,15 @@
 """A table that lives in memory and keeps a log in the store.
 
-All entries are in ``live``. A batch appends what it changed to the store as *segments*, each a pickled dict, so writing
-costs what the batch touched, however large the state is, and reading happens only when a task starts anew.
+All entries are in ``live``. A batch appends what it changed to the store as *segments*, each a list of keys and one of
+values, so writing costs what the batch touched, however large the state is, and reading happens only when a task
+starts anew.
 
-    batch 1 ──► segment 0 {a: 1, b: 1, c: 1}
-    batch 2 ──► segment 1 {b: 2}                  ``newest``: a → 0, b → 1, c → 0
-    batch 3 ──► segment 2 {b: 3, c: GONE}
+    batch 1 ──► segment 1 {a: 1, b: 1, c: 1}
+    batch 2 ──► segment 2 {b: 2}                  homes: a → 1, b → 3, c is gone → 3
+    batch 3 ──► segment 3 {b: 3, c: GONE}
 
-Old versions are waste. ``newest`` knows which segment holds the valid version of each key, so a segment's waste is
-known without reading it. Cleaning moves the valid rest of a segment into the one being written and deletes it:
+Old versions are waste. An entry's home is the segment with its valid version, so a segment's waste is known without
+reading it. Cleaning moves the valid rest of a segment into the one being written and deletes it:
 
 1. A segment without a valid entry is deleted.
 2. Where small ones pile up, they are joined.
@@ -29,7 +30,7 @@ from itertools import islice
 from typing import Any
 
 from firesteel.runtime.state.store import StateStore
-from firesteel.runtime.state.tables import KEEP, Judge
+from firesteel.runtime.state.tables import KEEP, NEW, Entry, Judge, Table
 
 __all__ = ["LogTable"]
 
@@ -48,7 +49,7 @@ _READ_AT_ONCE = 8
 
 
 class _Gone:
-    """Stands for a removed entry in a segment."""
+    """Stands for a removed value in a segment."""
 
     def __reduce__(self) -> str:
         return "GONE"
@@ -57,52 +58,47 @@ class _Gone:
 GONE = _Gone()
 
 
-class LogTable:
+class LogTable(Table):
     """One state of one operator in one subtask.
 
     >>> from firesteel.runtime.state.store import MemoryStore
     >>> store, shape = MemoryStore(), {}
     >>> table = LogTable(b"counts", store, shape)
-    >>> table.live["a"] = 1
-    >>> table.dirty.add("a")
+    >>> table.put("a", 1)
     >>> store.write(table.changes())
-    >>> LogTable(b"counts", store, shape).live
-    {'a': 1}
+    >>> LogTable(b"counts", store, shape).get("a")
+    1
     """
 
     held = 0
     """Everything must stay in memory."""
 
     def __init__(self, prefix: bytes, store: StateStore, shape: dict[str, Any]) -> None:
-        self.live: dict[Any, Any] = {}
-        self.dirty: set[Any] = set()
+        self.live = {}
+        self.dirty = []
         self._prefix = prefix + b"\0"
-        self._store = store
-        self._shape = shape
-        self._sizes: dict[int, int] = shape.setdefault("segments", {})
-        """Entries of each segment, valid or not, from old to new."""
-        self._newest: dict[Any, int] = {}
+        self._gone: dict[Any, int] = {}
+        """The segments of the marks of removal that are valid."""
         self._valid: Counter[int] = Counter()
         self._per_segment = 1024
         self._swept: Iterator[Any] = iter(())
+        self.reopen(store, shape)
         self._read_all()
 
     def reopen(self, store: StateStore, shape: dict[str, Any]) -> None:
-        self._store, self._shape, self._sizes = store, shape, shape.setdefault("segments", {})
+        self._store, self._shape = store, shape
+        self._sizes: dict[int, int] = shape.setdefault("segments", {})
+        """Entries of each segment, valid or not, from old to new."""
         self.dirty.clear()
 
     def load(self, keys: Iterable[Hashable]) -> None:
         """Everything is here already."""
 
     def peek(self, keys: Sequence[Hashable]) -> list[Any]:
-        return [self.live.get(key) for key in keys]
+        return [self.get(key) for key in keys]
 
     def every_key(self) -> Iterator[list[Any]]:
-        yield list(self.live)
-
-    def forget(self, key: Hashable) -> None:
-        self.live.pop(key, None)
-        self.dirty.discard(key)
+        yield [key for key, entry in self.live.items() if entry[0] is not None]
 
     def relieve(self) -> None:
         """Everything must stay in memory."""
@@ -110,21 +106,27 @@ class LogTable:
     # Reading
 
     def _read_all(self) -> None:
-        numbers = list(self._sizes)
+        live, gone = self.live, self._gone
+        for number, keys, values in self._segments(list(self._sizes)):
+            for key, value in zip(keys, values, strict=True):
+                if value is GONE:
+                    live.pop(key, None)
+                    gone[key] = number
+                else:
+                    live[key] = [value, number, key]
+                    if gone:
+                        gone.pop(key, None)
+        self._valid = Counter([entry[1] for entry in live.values()])
+        self._valid.update(gone.values())
+
+    def _segments(self, numbers: list[int]) -> Iterator[tuple[int, list[Any], list[Any]]]:
         for start in range(0, len(numbers), _READ_AT_ONCE):
             window = numbers[start : start + _READ_AT_ONCE]
-            for number, segment in zip(window, self._segments(window), strict=True):
-                self.live.update(segment)
-                self._newest.update(dict.fromkeys(segment, number))
-        for key in [key for key, entry in self.live.items() if entry is GONE]:
-            del self.live[key]
-        self._valid = Counter(self._newest.values())
-
-    def _segments(self, numbers: list[int]) -> Iterator[dict[Any, Any]]:
-        for number, cell in zip(numbers, self._store.get_many([self._cell(n) for n in numbers]), strict=True):
-            if cell is None:
-                raise RuntimeError(f"Segment {number} of state {self._prefix!r} is missing in Spark's state store.")
-            yield pickle.loads(cell)
+            for number, cell in zip(window, self._store.get_many([self._cell(n) for n in window]), strict=True):
+                if cell is None:
+                    raise RuntimeError(f"Segment {number} of state {self._prefix!r} is missing in Spark's state store.")
+                keys, values = pickle.loads(cell)
+                yield number, keys, values
 
     def _cell(self, number: int) -> bytes:
         return self._prefix + _CELL.pack(number)
@@ -132,58 +134,95 @@ class LogTable:
     # Writing
 
     def changes(self) -> Iterator[tuple[bytes, bytes | None]]:
-        live, newest, valid, sizes = self.live, self._newest, self._valid, self._sizes
         if not self.dirty:
             return
-        if not live:
-            yield from ((self._cell(number), None) for number in sizes)
-            sizes.clear()
-            valid.clear()
-            newest.clear()
-            self.dirty.clear()
+        written, removed = self._collect()
+        if not self.live:
+            yield from ((self._cell(number), None) for number in self._sizes)
+            self._sizes.clear()
+            self._valid.clear()
+            self._gone.clear()
             return
-        look = live.get
-        written = {key: look(key, GONE) for key in self.dirty}
+        cleaned = self._to_clean(len(written) + len(removed))
+        for number, keys, _ in self._segments(cleaned):
+            self._rescue(number, keys, written, removed)
+            self._drop(number)
+            yield self._cell(number), None
+        yield from self._append(written, removed)
+        for number in [n for n in self._sizes if self._valid[n] <= 0]:
+            self._drop(number)
+            yield self._cell(number), None
+
+    def _collect(self) -> tuple[list[Entry], list[Any]]:
+        """What is to be written: entries with a value, and keys that lost theirs."""
+        valid, gone, live = self._valid, self._gone, self.live
+        dirty = self.dirty[:]
         self.dirty.clear()
-        before = Counter(map(newest.get, written))
-        if before.pop(None, 0):
-            # What came and went within the batch leaves no trace.
-            for key in [key for key, entry in written.items() if entry is GONE and key not in newest]:
-                del written[key]
-        valid.subtract(before)  # type: ignore[arg-type]
-        cleaned = list(self._to_clean(len(written)))
-        for number, segment in zip(cleaned, self._segments(cleaned), strict=True):
-            oldest = number == next(iter(sizes))
-            for key in segment:
-                if key not in written and newest.get(key) == number:
-                    entry = look(key, GONE)
-                    if entry is GONE and oldest:
-                        del newest[key]
-                    else:
-                        written[key] = entry
-            self._drop(number)
-            yield self._cell(number), None
-        yield from self._append(written)
-        for number in [n for n in sizes if valid[n] <= 0]:
-            self._drop(number)
-            yield self._cell(number), None
+        before = Counter([~entry[1] for entry in dirty])
+        fresh = before.pop(0, 0)
+        valid.subtract(before)
+        if fresh and gone:
+            for entry in dirty:
+                if entry[1] == NEW and entry[2] in gone:
+                    # The mark that it was gone holds no longer, but an older segment may still know the key.
+                    number = gone.pop(entry[2])
+                    valid[number] -= 1
+                    entry[1] = ~number
+        written = [entry for entry in dirty if entry[0] is not None]
+        removed: list[Any] = []
+        if len(written) < len(dirty):
+            for entry in dirty:
+                if entry[0] is None:
+                    if live.get(entry[2]) is entry:
+                        del live[entry[2]]
+                    # What came and went within the batch leaves no trace.
+                    if entry[1] != NEW:
+                        removed.append(entry[2])
+        return written, removed
+
+    def _rescue(self, number: int, keys: list[Any], written: list[Entry], removed: list[Any]) -> None:
+        """Takes over what is still valid of a segment that is to go."""
+        look, gone = self.live.get, self._gone
+        for key in keys:
+            entry = look(key)
+            if entry is not None:
+                if entry[1] == number:
+                    entry[1] = ~number
+                    written.append(entry)
+            elif gone.get(key) == number:
+                del gone[key]
+                if number != next(iter(self._sizes)):
+                    removed.append(key)
 
     def _drop(self, number: int) -> None:
         del self._sizes[number]
         del self._valid[number]
 
-    def _append(self, written: dict[Any, Any]) -> Iterator[tuple[bytes, bytes]]:
-        shape, rest = self._shape, iter(written.items())
-        while segment := dict(islice(rest, self._per_segment)):
-            number = shape["next"] = shape.get("next", -1) + 1
-            cell = pickle.dumps(segment, pickle.HIGHEST_PROTOCOL)
-            self._sizes[number] = self._valid[number] = len(segment)
-            self._newest.update(dict.fromkeys(segment, number))
-            fitting = SEGMENT_BYTES * len(segment) // max(1, len(cell))
-            self._per_segment = min(max(fitting, 16), SEGMENT, self._per_segment * 4)
+    def _append(self, written: list[Entry], removed: list[Any]) -> Iterator[tuple[bytes, bytes]]:
+        at = 0
+        while at < len(written):
+            chunk = written[at : at + self._per_segment]
+            at += len(chunk)
+            number, cell = self._segment([entry[2] for entry in chunk], [entry[0] for entry in chunk])
+            for entry in chunk:
+                entry[1] = number
+            yield self._cell(number), cell
+        if removed:
+            number, cell = self._segment(removed, [GONE] * len(removed))
+            self._gone.update(dict.fromkeys(removed, number))
             yield self._cell(number), cell
 
-    def _to_clean(self, writing: int) -> Iterator[int]:
+    def _segment(self, keys: list[Any], values: list[Any]) -> tuple[int, bytes]:
+        number: int = self._shape.get("last", 0) + 1
+        self._shape["last"] = number
+        cell = pickle.dumps((keys, values), pickle.HIGHEST_PROTOCOL)
+        self._sizes[number] = self._valid[number] = len(keys)
+        if values[0] is not GONE:
+            fitting = SEGMENT_BYTES * len(keys) // max(1, len(cell))
+            self._per_segment = min(max(fitting, 16), SEGMENT, self._per_segment * 4)
+        return number, cell
+
+    def _to_clean(self, writing: int) -> list[int]:
         """The segments whose valid entries are to be written again with this batch's, oldest first."""
         sizes, valid = self._sizes, self._valid
         budget = max(writing, CLEANED_AT_LEAST)
@@ -202,32 +241,24 @@ class LogTable:
         for pile in (small, middle):
             if len(pile) >= PILE:
                 all(map(choose, pile))
-        gone = len(self._newest) - len(self.live)
-        if gone > len(self.live) + SLACK and budget > 0:
+        needed = len(self.live) + len(self._gone)
+        if len(self._gone) > len(self.live) + SLACK and budget > 0:
             all(map(choose, sizes))
-        waste = sum(sizes.values()) - len(self._newest)
-        if waste > len(self._newest) + SLACK and budget > 0:
+        if sum(sizes.values()) - needed > needed + SLACK and budget > 0:
             all(map(choose, sorted(sizes, key=lambda number: valid[number] / sizes[number])))
-        return iter(sorted(chosen))
+        return sorted(chosen)
 
     # Time to live
 
     def sweep(self, entries: int, judge: Judge) -> None:
-        live = self.live
         for _ in range(2):
             for key in islice(self._swept, entries):
                 entries -= 1
-                entry = live.get(key)
-                if entry is None:
-                    continue
-                verdict = judge(key, entry)
+                value = self.get(key)
+                verdict = KEEP if value is None else judge(key, value)
                 if verdict is not KEEP:
-                    self.dirty.add(key)
-                    if verdict is None:
-                        del live[key]
-                    else:
-                        live[key] = verdict
+                    self.put(key, verdict)
             if entries <= 0:
                 return
             # The round is complete: the next one looks at the keys that are here now.
-            self._swept = iter(list(live))
+            self._swept = iter(list(self.live))

@@ -1,7 +1,7 @@
 """Map state. A small map is one entry of the table; a big one is blocks, so that a put costs a put.
 
-    live[key] = {"a": 1, "b": 2}                             up to SMALL_MAP entries
-    live[key] = BigMap(id, entries=5000, blocks=90)          entry k is in block (id, slot of its hash)
+    key → {"a": 1, "b": 2}                             up to SMALL_MAP entries
+    key → BigMap(id, entries=5000, blocks=90)          entry k is in block (id, slot of its hash)
 
 The blocks of a big map grow by linear hashing, one split at a time, as the pages of a table do.
 """
@@ -66,7 +66,8 @@ class LiveMapState(Handle, MapState[Any, Any]):
     # Reading
 
     def get(self, key: Any) -> Any:
-        known = self.live.get(self._backend.key)
+        entry = self.live.get(self._backend.key)
+        known = None if entry is None else entry[0]
         if known is None:
             return None
         if known.__class__ is dict:
@@ -74,7 +75,7 @@ class LiveMapState(Handle, MapState[Any, Any]):
         return self._block(known.block_of(key)).get(key)
 
     def contains(self, key: Any) -> bool:
-        known = self.live.get(self._backend.key)
+        known = self.table.get(self._backend.key)
         if known is None:
             return False
         if known.__class__ is dict:
@@ -83,10 +84,10 @@ class LiveMapState(Handle, MapState[Any, Any]):
 
     def is_empty(self) -> bool:
         # A map that lost its last entry is no entry any more.
-        return self._backend.key not in self.live
+        return self.table.get(self._backend.key) is None
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        known = self.live.get(self._backend.key)
+        known = self.table.get(self._backend.key)
         if known is None:
             return iter(())
         if known.__class__ is dict:
@@ -118,11 +119,9 @@ class LiveMapState(Handle, MapState[Any, Any]):
             yield block or {}
 
     def _block(self, at: tuple[int, int]) -> dict[Any, Any]:
-        blocks = self.blocks
-        found = blocks.live.get(at)
-        if found is None:
-            blocks.load((at,))
-            found = blocks.live.get(at)
+        if at not in self.blocks.live:
+            self.blocks.load((at,))
+        found = self.blocks.get(at)
         return {} if found is None else found
 
     # Writing
@@ -133,16 +132,20 @@ class LiveMapState(Handle, MapState[Any, Any]):
         if self._check_value is not None and value is not None:
             self._check_value(value)
         here = self._backend.key
-        known = self.live.get(here)
-        if known is None:
-            self.live[here] = {key: value}
-        elif known.__class__ is dict:
+        entry = self.live.get(here)
+        known = None if entry is None else entry[0]
+        if entry is not None and known.__class__ is dict:
             known[key] = value
+            if entry[1] >= 0:
+                entry[1] = ~entry[1]
+                self.dirty.append(entry)
             if len(known) > SMALL_MAP:
-                self._move_to_blocks(here, known)
+                self.table.put(here, self._in_blocks(known))
+        elif known is None:
+            self.table.put(here, {key: value})
         else:
             self._put_in_block(known, key, value)
-        self.dirty.add(here)
+            self.table.put(here, known)
 
     def put_all(self, dict_value: Mapping[Any, Any]) -> None:
         if not isinstance(dict_value, Mapping):
@@ -154,7 +157,7 @@ class LiveMapState(Handle, MapState[Any, Any]):
 
     def remove(self, key: Any) -> None:
         here = self._backend.key
-        known = self.live.get(here)
+        known = self.table.get(here)
         if known is None:
             return
         if known.__class__ is dict:
@@ -168,23 +171,23 @@ class LiveMapState(Handle, MapState[Any, Any]):
             if key not in block:
                 return
             del block[key]
-            self.blocks.dirty.add(at)
+            self.blocks.put(at, block)
             known.entries -= 1
             left = known.entries
-        if not left:
+        if left:
+            self.table.put(here, known)
+        else:
             self.clear()
-        self.dirty.add(here)
 
     def clear(self) -> None:
-        known = self.live.get(self._backend.key)
+        known = self.table.get(self._backend.key)
         if isinstance(known, BigMap):
             for number in range(known.blocks):
-                self.blocks.live.pop((known.id, number), None)
-                self.blocks.dirty.add((known.id, number))
+                self.blocks.put((known.id, number), None)
         super().clear()
 
     def forget(self, key: Any) -> None:
-        known = self.live.get(key)
+        known = self.table.get(key)
         if isinstance(known, BigMap):
             for number in range(known.blocks):
                 self.blocks.forget((known.id, number))
@@ -196,17 +199,18 @@ class LiveMapState(Handle, MapState[Any, Any]):
         for key in gone:
             del block[key]
         if gone:
-            self.blocks.dirty.add(at)
+            self.blocks.put(at, block)
         return len(gone)
 
-    def _move_to_blocks(self, here: Any, entries: dict[Any, Any]) -> None:
+    def _in_blocks(self, entries: dict[Any, Any]) -> BigMap:
         wanted = -(-len(entries) // PER_BLOCK)
-        big = self.live[here] = BigMap(self._backend.new_id(), len(entries), wanted)
-        for number in range(wanted):
-            self.blocks.live[big.id, number] = {}
-            self.blocks.dirty.add((big.id, number))
+        big = BigMap(self._backend.new_id(), len(entries), wanted)
+        blocks: list[dict[Any, Any]] = [{} for _ in range(wanted)]
         for (key, value), number in zip(entries.items(), pages_of(entries, wanted), strict=True):
-            self.blocks.live[big.id, number][key] = value
+            blocks[number][key] = value
+        for number, block in enumerate(blocks):
+            self.blocks.put((big.id, number), block)
+        return big
 
     def _put_in_block(self, known: BigMap, key: Any, value: Any) -> None:
         at = known.block_of(key)
@@ -214,9 +218,7 @@ class LiveMapState(Handle, MapState[Any, Any]):
         if key not in block:
             known.entries += 1
         block[key] = value
-        # A block that was empty in the store is new in memory.
-        self.blocks.live[at] = block
-        self.blocks.dirty.add(at)
+        self.blocks.put(at, block)
         if known.entries > known.blocks * PER_BLOCK:
             self._split(known)
 
@@ -227,5 +229,5 @@ class LiveMapState(Handle, MapState[Any, Any]):
         halves: dict[tuple[int, int], dict[Any, Any]] = {parent: {}, new: {}}
         for (key, value), number in zip(entries.items(), pages_of(entries, known.blocks), strict=True):
             halves[known.id, number][key] = value
-        self.blocks.live.update(halves)
-        self.blocks.dirty.update(halves)
+        for at, half in halves.items():
+            self.blocks.put(at, half)

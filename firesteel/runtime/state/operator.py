@@ -31,6 +31,7 @@ from firesteel.datastream.state import (
 from firesteel.errors import ProgramError, short_repr
 from firesteel.runtime.state.log import LogTable
 from firesteel.runtime.state.store import StateStore
+from firesteel.runtime.state.tables import Entry
 
 __all__ = ["OperatorState"]
 
@@ -193,27 +194,29 @@ class OperatorListState(ListState[Any]):
 
 
 class _ReadOnly(ReadOnlyBroadcastState[Any, Any]):
-    def __init__(self, live: dict[Any, Any], name: str) -> None:
+    def __init__(self, live: dict[Any, Entry], name: str) -> None:
         self._live = live
         self._name = name
 
     def get(self, key: Any) -> Any:
-        return self._live.get(key)
+        entry = self._live.get(key)
+        return None if entry is None or entry[0] is None else entry[0][0]
 
     def contains(self, key: Any) -> bool:
-        return key in self._live
+        entry = self._live.get(key)
+        return entry is not None and entry[0] is not None
 
     def items(self) -> Iterable[tuple[Any, Any]]:
-        return list(self._live.items())
+        return [(key, entry[0][0]) for key, entry in self._live.items() if entry[0] is not None]
 
     def keys(self) -> Iterable[Any]:
-        return list(self._live)
+        return [key for key, _ in self.items()]
 
     def values(self) -> Iterable[Any]:
-        return list(self._live.values())
+        return [value for _, value in self.items()]
 
     def is_empty(self) -> bool:
-        return not self._live
+        return not self.items()
 
     def clear(self) -> None:
         raise ProgramError(
@@ -223,20 +226,20 @@ class _ReadOnly(ReadOnlyBroadcastState[Any, Any]):
 
 
 class LiveBroadcastState(BroadcastState[Any, Any]):
-    """A map of which every subtask has a copy."""
+    """A map of which every subtask has a copy. A value may be None, so each is kept in a tuple of one."""
 
     def __init__(self, table: LogTable, descriptor: MapStateDescriptor) -> None:
-        self._live, self._dirty = table.live, table.dirty
+        self._table = table
         self._descriptor = descriptor
         self._key_fits = descriptor.key_type_info.checker()
         self._value_fits = descriptor.value_type_info.checker()
         self.read_only = _ReadOnly(table.live, descriptor.name)
 
     def get(self, key: Any) -> Any:
-        return self._live.get(key)
+        return self.read_only.get(key)
 
     def contains(self, key: Any) -> bool:
-        return key in self._live
+        return self.read_only.contains(key)
 
     def items(self) -> Iterable[tuple[Any, Any]]:
         return self.read_only.items()
@@ -248,7 +251,7 @@ class LiveBroadcastState(BroadcastState[Any, Any]):
         return self.read_only.values()
 
     def is_empty(self) -> bool:
-        return not self._live
+        return self.read_only.is_empty()
 
     def put(self, key: Any, value: Any) -> None:
         for fits, declared, what in (
@@ -257,17 +260,15 @@ class LiveBroadcastState(BroadcastState[Any, Any]):
         ):
             if fits is not None and not fits(what):
                 raise ProgramError(f"Broadcast state {self._descriptor.name!r}: {declared.explain(what)}")
-        self._live[key] = value
-        self._dirty.add(key)
+        self._table.put(key, (value,))
 
     def put_all(self, dict_value: Mapping[Any, Any]) -> None:
         for key, value in dict_value.items():
             self.put(key, value)
 
     def remove(self, key: Any) -> None:
-        if self._live.pop(key, None) is not None:
-            self._dirty.add(key)
+        self._table.put(key, None)
 
     def clear(self) -> None:
-        self._dirty.update(self._live)
-        self._live.clear()
+        for key in self.keys():
+            self._table.put(key, None)

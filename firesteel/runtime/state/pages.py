@@ -1,16 +1,18 @@
 """A table from user keys to values that reads what a batch touches, kept in pages.
 
 A call to Spark's state store costs a hundred microseconds and more, a dict look-up tens of nanoseconds. So the store
-holds pages, each a pickled dict of all entries whose hash falls into it, and a batch reads each page it needs once and
-writes each page it changed once. The table grows by linear hashing: one page is split at a time, so that no batch
-ever rewrites the whole table and the cost of a batch depends on what it touches, not on the size of the state.
+holds pages, each with all entries whose hash falls into it, and a batch reads each page it needs once and writes each
+page it changed once. The table grows by linear hashing: one page is split at a time, so that no batch ever rewrites
+the whole table and the cost of a batch depends on what it touches, not on the size of the state.
 
 How large a page may grow depends on how it is used. Where a batch touches a good part of every page (a million records
 on a million keys), large pages save calls. Where it touches one entry here and there, small ones save copying.
 
-    hash ──► page number ──► one cell of the store ──► {key: value, …} ──► merged into ``live``
+    hash ──► page number ──► one cell of the store ──► keys and values ──► entries in ``live``
 
-What was read stays until memory is short, if the store has not changed in between (see ``KeyedStateBackend``).
+An entry's home is its page's number plus one. A key that was asked for and has no value has an entry all the same,
+which remembers that there is none. What was read stays until memory is short, if the store has not changed in between
+(see ``KeyedStateBackend``).
 """
 
 from __future__ import annotations
@@ -19,15 +21,13 @@ import math
 import pickle
 import struct
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from itertools import compress
-from operator import not_
 from typing import Any
 
 from firesteel.runtime.keys import stable_hash
 from firesteel.runtime.state.store import StateStore
-from firesteel.runtime.state.tables import KEEP, Judge
+from firesteel.runtime.state.tables import KEEP, NEW, Entry, Judge, Table
 
-__all__ = ["PagedTable", "slot"]
+__all__ = ["PagedTable", "pages_of", "slot"]
 
 _PAGE = struct.Struct(">I")
 
@@ -38,7 +38,7 @@ TOUCHES_TO_ENTRIES = 16
 PAGE_BYTES = 256 * 1024
 _READ_AT_ONCE = 256
 _OVERHEAD = 300
-"""About what an entry costs in memory beyond its pickled bytes: three dicts know it."""
+"""About what an entry costs in memory beyond its pickled bytes."""
 
 
 def slot(number: int, pages: int) -> int:
@@ -60,30 +60,27 @@ def pages_of(keys: Iterable[Any], pages: int) -> list[int]:
     return [page if page < pages else page & half for page in found]
 
 
-class PagedTable:
+class PagedTable(Table):
     """One state of one operator in one subtask, as much of it as is needed.
 
     >>> from firesteel.runtime.state.store import MemoryStore
     >>> store, shape = MemoryStore(), {}
     >>> table = PagedTable(b"counts", store, shape)
     >>> table.load(["a"])
-    >>> table.live["a"] = 1
-    >>> table.dirty.add("a")
+    >>> table.put("a", 1)
     >>> store.write(table.changes())
     >>> later = PagedTable(b"counts", store, shape)
     >>> later.load(["a", "b"])
-    >>> later.live
-    {'a': 1}
+    >>> later.get("a"), later.get("b")
+    (1, None)
     """
 
     def __init__(self, prefix: bytes, store: StateStore, shape: dict[str, Any]) -> None:
-        self.live: dict[Any, Any] = {}
-        self.dirty: set[Any] = set()
+        self.live = {}
+        self.dirty = []
         self._prefix = prefix + b"\0"
-        self._where: dict[Any, int] = {}
-        """The page of every key that was asked for or read."""
-        self._members: dict[int, dict[Any, None]] = {}
-        """The keys of every page in memory, entries or not."""
+        self._members: dict[int, list[Entry]] = {}
+        """The entries of every page in memory, with a value or not."""
         self._stored: dict[int, int] = {}
         """Entries of every page in memory as the store has it."""
         self._bytes: dict[int, int] = {}
@@ -97,42 +94,42 @@ class PagedTable:
 
     @property
     def held(self) -> int:
-        return 2 * sum(self._bytes.values()) + _OVERHEAD * len(self._where)
+        return 2 * sum(self._bytes.values()) + _OVERHEAD * len(self.live)
 
     def relieve(self) -> None:
         assert not self.dirty, "changes() comes before relieve()"
-        for part in (self.live, self._where, self._members, self._stored, self._bytes):
+        for part in (self.live, self._members, self._stored, self._bytes):
             part.clear()
 
     def load(self, keys: Iterable[Hashable]) -> None:
-        where = self._where
-        new = [key for key in keys if key not in where]
+        live, members = self.live, self._members
+        new = [key for key in keys if key not in live]
         if not new:
             return
         numbers = pages_of(new, self._shape["pages"])
-        members = self._members
         self._read(set(numbers).difference(members))
         for key, number in zip(new, numbers, strict=True):
-            where[key] = number
-            members[number][key] = None
+            if key not in live:
+                entry = live[key] = [None, number + 1, key]
+                members[number].append(entry)
 
     def peek(self, keys: Sequence[Hashable]) -> list[Any]:
         self.load(keys)
-        return [self.live.get(key) for key in keys]
+        return [self.get(key) for key in keys]
 
     def every_key(self) -> Iterator[list[Any]]:
         # Pages that are split meanwhile give entries to pages beyond these, which were in one of them already.
         for start in range(0, pages := self._shape["pages"], _READ_AT_ONCE):
             numbers = range(start, min(start + _READ_AT_ONCE, pages))
             self._read(set(numbers).difference(self._members))
-            yield [key for number in numbers for key in self._members[number] if key in self.live]
+            yield [entry[2] for number in numbers for entry in self._members[number] if entry[0] is not None]
 
     def forget(self, key: Hashable) -> None:
-        self.live.pop(key, None)
-        self.dirty.discard(key)
-        number = self._where.pop(key, None)
-        if number is not None:
-            del self._members[number][key]
+        entry = self.live.get(key)
+        if entry is not None and entry[1] != NEW:
+            number = max(entry[1], ~entry[1]) - 1
+            self._members[number] = [other for other in self._members[number] if other is not entry]
+        super().forget(key)
 
     def _read(self, numbers: Iterable[int]) -> None:
         wanted = sorted(numbers)
@@ -142,12 +139,13 @@ class PagedTable:
             if self._shape["entries"]:
                 found = self._store.get_many([self._cell(n) for n in window])
             for number, cell in zip(window, found, strict=True):
-                page: dict[Any, Any] = {} if cell is None else pickle.loads(cell)
-                self._members[number] = dict.fromkeys(page)
-                self._stored[number] = len(page)
+                keys, values = ((), ()) if cell is None else pickle.loads(cell)
+                home = number + 1
+                entries = [[value, home, key] for key, value in zip(keys, values, strict=True)]
+                self._members[number] = entries
+                self._stored[number] = len(entries)
                 self._bytes[number] = 0 if cell is None else len(cell)
-                self._where.update(dict.fromkeys(page, number))
-                self.live.update(page)
+                self.live.update(zip(keys, entries, strict=True))
 
     def _cell(self, number: int) -> bytes:
         return self._prefix + _PAGE.pack(number)
@@ -157,26 +155,47 @@ class PagedTable:
     def changes(self) -> Iterator[tuple[bytes, bytes | None]]:
         if not self.dirty:
             return
-        touched = len(self.dirty)
-        changed = {number: self._content(number) for number in set(map(self._where.__getitem__, self.dirty))}
+        dirty = self.dirty[:]
         self.dirty.clear()
+        self._settle([entry for entry in dirty if entry[1] == NEW])
+        for entry in dirty:
+            if entry[1] < 0:
+                entry[1] = ~entry[1]
+        changed = {number - 1: self._content(number - 1) for number in {entry[1] for entry in dirty if entry[1] > 0}}
+        if not changed:
+            return
         self._shape["entries"] += sum(len(page) - self._stored[number] for number, page in changed.items())
-        self._grow(changed, self._wanted_pages(touched, changed))
+        self._grow(changed, self._wanted_pages(len(dirty), changed))
         for number in sorted(changed):
             page = changed[number]
-            cell = pickle.dumps(page, pickle.HIGHEST_PROTOCOL) if page else None
+            cell = None
+            if page:
+                content = [entry[2] for entry in page], [entry[0] for entry in page]
+                cell = pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
             self._stored[number] = len(page)
             self._bytes[number] = 0 if cell is None else len(cell)
             yield self._cell(number), cell
 
-    def _content(self, number: int) -> dict[Any, Any]:
-        """A page of memory as the store should have it. Keys without an entry are no longer remembered."""
-        live, members = self.live, self._members[number]
-        page = {key: live[key] for key in members if key in live}
+    def _settle(self, strays: list[Entry]) -> None:
+        """Finds the page of entries whose keys nobody asked for before they were put."""
+        here = [entry for entry in strays if self.live.get(entry[2]) is entry]
+        for entry in here:
+            del self.live[entry[2]]
+        self.load([entry[2] for entry in here])
+        for entry in here:
+            known = self.live[entry[2]]
+            known[0] = entry[0]
+            entry[1] = known[1]
+
+    def _content(self, number: int) -> list[Entry]:
+        """A page of memory as the store should have it. Keys without a value are no longer remembered."""
+        members = self._members[number]
+        page = [entry for entry in members if entry[0] is not None]
         if len(page) < len(members):
-            for key in compress(members, map(not_, map(page.__contains__, members))):
-                del self._where[key]
-            self._members[number] = dict.fromkeys(page)
+            for entry in members:
+                if entry[0] is None:
+                    del self.live[entry[2]]
+            self._members[number] = page
         return page
 
     def _wanted_pages(self, touched: int, changed: dict[int, Any]) -> int:
@@ -191,7 +210,7 @@ class PagedTable:
         limit = pages + 2 * len(changed) + touched // SMALL_PAGE
         return max(pages, min(math.ceil(entries / room), limit))
 
-    def _grow(self, changed: dict[int, dict[Any, Any]], wanted: int) -> None:
+    def _grow(self, changed: dict[int, list[Entry]], wanted: int) -> None:
         """Adds pages and moves to them what belongs there."""
         before = self._shape["pages"]
         if wanted == before:
@@ -200,35 +219,27 @@ class PagedTable:
         parents = {slot(number, before) for number in range(before, wanted)}
         self._read(parents.difference(self._members))
         self._shape["pages"] = wanted
-        fresh = parents.union(range(before, wanted))
-        old = {parent: changed.get(parent) or self._content(parent) for parent in parents}
-        for number in fresh:
-            changed[number] = {}
+        old = [self._content(parent) for parent in parents]
+        for number in parents.union(range(before, wanted)):
+            changed[number] = self._members[number] = []
             self._stored.setdefault(number, 0)
-        for page in old.values():
-            for (key, entry), number in zip(page.items(), pages_of(page, wanted), strict=True):
-                changed[number][key] = entry
-        for number in fresh:
-            self._members[number] = dict.fromkeys(changed[number])
-            self._where.update(dict.fromkeys(changed[number], number))
+        for page in old:
+            for entry, number in zip(page, pages_of([entry[2] for entry in page], wanted), strict=True):
+                entry[1] = number + 1
+                changed[number].append(entry)
 
     # Time to live
 
     def sweep(self, entries: int, judge: Judge) -> None:
         """Pages that are in memory to be written are judged whole, and some more in turn, read for this alone."""
         pages, next_page = self._shape["pages"], self._shape.get("swept", 0)
-        numbers = set(map(self._where.__getitem__, self.dirty))
+        numbers = {~entry[1] - 1 for entry in self.dirty if entry[1] != NEW}
         in_turn = max(1, entries * pages // max(1, self._shape["entries"]))
         numbers.update((next_page + n) % pages for n in range(min(in_turn, pages)))
         self._shape["swept"] = (next_page + in_turn) % pages
         self._read(numbers.difference(self._members))
         for number in sorted(numbers):
-            for key in self._members[number]:
-                entry = self.live.get(key)
-                verdict = KEEP if entry is None else judge(key, entry)
+            for entry in self._members[number]:
+                verdict = KEEP if entry[0] is None else judge(entry[2], entry[0])
                 if verdict is not KEEP:
-                    self.dirty.add(key)
-                    if verdict is None:
-                        del self.live[key]
-                    else:
-                        self.live[key] = verdict
+                    self.put(entry[2], verdict)

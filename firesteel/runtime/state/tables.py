@@ -3,58 +3,105 @@
 Two families of adapters. :class:`~firesteel.runtime.state.log.LogTable` (backend ``hashmap``) holds everything in
 memory and appends to the store what a batch changed. :class:`~firesteel.runtime.state.pages.PagedTable` and
 :class:`~firesteel.runtime.state.cells.CellTable` (backend ``rocksdb``) read what a batch needs and let go of it again.
+
+An entry is a list [value, home, key]. ``home`` says where in the store it is, and turns negative when the entry is
+changed; then it stands in ``dirty``, once. So a change costs no look-up beyond that of the entry, and writing a batch
+goes through a plain list. A value of None is no value.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from firesteel.datastream.state import StateTtlConfig
 from firesteel.runtime.state.store import StateStore
 
-__all__ = ["KEEP", "Judge", "Table", "TableFactory"]
+__all__ = ["KEEP", "NEW", "Entry", "Judge", "Table", "TableFactory"]
+
+Entry = list[Any]
+"""[value, home, key]"""
+
+NEW = -1
+"""The home of an entry that is not in the store yet: dirty from the start."""
 
 KEEP = object()
 """What a judge answers if an entry may stay as it is."""
 
 Judge = Callable[[Any, Any], Any]
-"""Of a key and its entry: KEEP, a smaller entry, or None if nothing is left of it."""
+"""Of a key and its value: KEEP, a smaller value, or None if nothing is left of it."""
 
 
-class Table(Protocol):
+class Table(ABC):
     """Entries of one state (or of what belongs to one) in one subtask."""
 
-    live: dict[Any, Any]
+    live: dict[Any, Entry]
     """What the hot path reads and writes. The dict stays the same object as long as the table lives."""
-    dirty: set[Any]
-    """Keys that were written or removed since the last ``changes``."""
+    dirty: list[Entry]
+    """Entries that were changed since the last ``changes``. This list, too, stays the same object."""
 
-    def reopen(self, store: StateStore, shape: dict[str, Any]) -> None:
-        """Goes on in another batch with what is in memory. The store must be as ``changes`` left it."""
+    # What states do with single entries, where they do not do it themselves for speed
 
-    def load(self, keys: Iterable[Hashable]) -> None:
-        """Makes sure that the entries of these keys are in ``live``."""
+    def get(self, key: Hashable) -> Any:
+        """The value of a key that is in memory, or None."""
+        entry = self.live.get(key)
+        return None if entry is None else entry[0]
 
-    def peek(self, keys: Sequence[Hashable]) -> list[Any]:
-        """The entries of these keys (None where there is none), without keeping them in memory."""
-
-    def every_key(self) -> Iterator[list[Any]]:
-        """All keys that have an entry, some at a time. Entries may be changed and removed meanwhile."""
+    def put(self, key: Hashable, value: Any) -> None:
+        """Changes the value of a key; None removes it."""
+        entry = self.live.get(key)
+        if entry is None:
+            if value is not None:
+                entry = self.live[key] = [value, NEW, key]
+                self.dirty.append(entry)
+            return
+        entry[0] = value
+        if entry[1] >= 0:
+            entry[1] = ~entry[1]
+            self.dirty.append(entry)
 
     def forget(self, key: Hashable) -> None:
         """Drops what memory holds of a key, as if it had never been."""
+        entry = self.live.pop(key, None)
+        if entry is not None:
+            entry[0], entry[1] = None, NEW
+            # What was used last is forgotten first: BATCH mode goes from key to key.
+            while self.dirty and self.dirty[-1][0] is None and self.dirty[-1][1] == NEW:
+                self.dirty.pop()
 
+    # What adapters do
+
+    @abstractmethod
+    def reopen(self, store: StateStore, shape: dict[str, Any]) -> None:
+        """Goes on in another batch with what is in memory. The store must be as ``changes`` left it."""
+
+    @abstractmethod
+    def load(self, keys: Iterable[Hashable]) -> None:
+        """Makes sure that the entries of these keys are in ``live``."""
+
+    @abstractmethod
+    def peek(self, keys: Sequence[Hashable]) -> list[Any]:
+        """The values of these keys (None where there is none), without keeping them in memory."""
+
+    @abstractmethod
+    def every_key(self) -> Iterator[list[Any]]:
+        """All keys that have a value, some at a time. Entries may be changed and removed meanwhile."""
+
+    @abstractmethod
     def changes(self) -> Iterator[tuple[bytes, bytes | None]]:
         """What the store must learn, to be written by the caller. Memory and store agree afterwards."""
 
+    @abstractmethod
     def sweep(self, entries: int, judge: Judge) -> None:
         """Shows about so many entries to ``judge``, going on where the last call stopped."""
 
+    @abstractmethod
     def relieve(self) -> None:
         """Lets go of what memory need not hold. Only after ``changes``, and between two chunks of records."""
 
     @property
+    @abstractmethod
     def held(self) -> int:
         """About how many bytes of memory the table could let go of."""
 

@@ -63,26 +63,23 @@ class _Single(Handle):
 
     def read(self, key: Any) -> Any:
         """The entry as users may see it now, or None."""
-        stamped = self.live.get(key)
+        stamped = self.table.get(key)
         if stamped is None:
             return None
         if self.lifetime.over(stamped):
-            del self.live[key]
-            self.dirty.add(key)
+            self.table.put(key, None)
             return stamped[1] if self.lifetime.shows_expired else None
         if self.lifetime.renewed_by_reading:
-            self.live[key] = (self.lifetime.now, stamped[1])
-            self.dirty.add(key)
+            self.write(key, stamped[1])
         return stamped[1]
 
     def unexpired(self, key: Any) -> Any:
         """The entry to build on when something is added."""
-        stamped = self.live.get(key)
+        stamped = self.table.get(key)
         return None if stamped is None or self.lifetime.over(stamped) else stamped[1]
 
     def write(self, key: Any, value: Any) -> None:
-        self.live[key] = (self.lifetime.now, value)
-        self.dirty.add(key)
+        self.table.put(key, (self.lifetime.now, value))
 
     def judge(self, key: Any, entry: Stamped) -> Any:
         return None if self.lifetime.over(entry) else KEEP
@@ -164,7 +161,10 @@ class TtlListState(LiveListState):
             values = [value for _, value in shown] if lifetime.shows_expired else kept
             self.update(kept)
             return values
-        self._keep(key, self.judge(key, self.live[key]) if key in self.live else KEEP)
+        known = self.table.get(key)
+        verdict = KEEP if known is None else self.judge(key, known)
+        if verdict is not KEEP:
+            self.table.put(key, verdict)
         return [v for _, v in shown] if lifetime.shows_expired else self._unexpired(shown)
 
     def _unexpired(self, stamped: Iterable[Stamped]) -> Iterable[Any]:
@@ -172,14 +172,6 @@ class TtlListState(LiveListState):
         if isinstance(stamped, list):
             return [one[1] for one in stamped if not over(one)]
         return (one[1] for one in stamped if not over(one))
-
-    def _keep(self, key: Any, verdict: Any) -> None:
-        if verdict is None:
-            del self.live[key]
-            self.dirty.add(key)
-        elif verdict is not KEEP:
-            self.live[key] = verdict
-            self.dirty.add(key)
 
     def judge(self, key: Any, entry: Any) -> Any:
         over = self.lifetime.over

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from firesteel.common.typeinfo import TypeInformation
@@ -17,7 +17,7 @@ from firesteel.datastream.state import (
 )
 from firesteel.errors import ProgramError
 from firesteel.runtime.copies import may_change
-from firesteel.runtime.state.tables import Table
+from firesteel.runtime.state.tables import NEW, Entry, Table
 
 if TYPE_CHECKING:
     from firesteel.runtime.state.backend import KeyedStateBackend
@@ -28,7 +28,7 @@ __all__ = ["Handle", "LiveAggregatingState", "LiveReducingState", "LiveValueStat
 class Handle:
     """What a user holds: it outlives batches, and shows the entry of the backend's current key.
 
-    ``live`` and ``dirty`` are those of the table. A key that is not there is no key: asking for its hash says so.
+    ``live`` and ``dirty`` are those of the table. Where there is no current key, asking for its hash says so.
     """
 
     has_blocks = False
@@ -37,8 +37,9 @@ class Handle:
     def __init__(self, backend: KeyedStateBackend, descriptor: StateDescriptor) -> None:
         self._backend = backend
         self._descriptor = descriptor
-        self.live: dict[Any, Any] = {}
-        self.dirty: set[Any] = set()
+        self.live: dict[Any, Entry] = {}
+        self.dirty: list[Entry] = []
+        self.table: Table
 
     @property
     def shared(self) -> bool:
@@ -47,7 +48,7 @@ class Handle:
 
     def attach(self, table: Table, blocks: Table | None) -> None:
         """Works on these tables from now on."""
-        self.live, self.dirty = table.live, table.dirty
+        self.table, self.live, self.dirty = table, table.live, table.dirty
 
     def forget(self, key: Any) -> None:
         """Called before a key is dropped without a trace."""
@@ -65,9 +66,9 @@ class Handle:
         return check
 
     def clear(self) -> None:
-        key = self._backend.key
-        self.live.pop(key, None)
-        self.dirty.add(key)
+        # The look-up comes first: it tells where there is no current key.
+        if self._backend.key in self.live:
+            self.table.put(self._backend.key, None)
 
 
 class LiveValueState(Handle, ValueState[Any]):
@@ -76,18 +77,25 @@ class LiveValueState(Handle, ValueState[Any]):
         self._fits = descriptor.type_info.checker()
 
     def value(self) -> Any:
-        return self.live.get(self._backend.key)
+        entry = self.live.get(self._backend.key)
+        return None if entry is None else entry[0]
 
     def update(self, value: Any) -> None:
+        # As in Flink, None is the absence of a value.
+        if value is not None and self._fits is not None and not self._fits(value):
+            raise ProgramError(f"State {self._descriptor.name!r}: {self._descriptor.type_info.explain(value)}")
         key = self._backend.key
-        if value is None:
-            # As in Flink, None is the absence of a value.
-            self.live.pop(key, None)
-        else:
-            if self._fits is not None and not self._fits(value):
-                raise ProgramError(f"State {self._descriptor.name!r}: {self._descriptor.type_info.explain(value)}")
-            self.live[key] = value
-        self.dirty.add(key)
+        entry = self.live.get(key)
+        # What follows is Table.put, here because it is called for every record.
+        if entry is None:
+            if value is not None:
+                entry = self.live[key] = [value, NEW, key]
+                self.dirty.append(entry)
+            return
+        entry[0] = value
+        if entry[1] >= 0:
+            entry[1] = ~entry[1]
+            self.dirty.append(entry)
 
 
 class LiveReducingState(Handle, ReducingState[Any]):
@@ -98,7 +106,8 @@ class LiveReducingState(Handle, ReducingState[Any]):
         self._check = self.checker("", descriptor.type_info)
 
     def get(self) -> Any:
-        return self.live.get(self._backend.key)
+        entry = self.live.get(self._backend.key)
+        return None if entry is None else entry[0]
 
     def add(self, value: Any) -> None:
         if value is None:
@@ -106,12 +115,20 @@ class LiveReducingState(Handle, ReducingState[Any]):
             self.clear()
             return
         key = self._backend.key
-        known = self.live.get(key)
+        known = self.table.get(key)
         result = value if known is None else self._reduce(known, value)
         if self._check is not None:
             self._check(result)
-        self.live[key] = result
-        self.dirty.add(key)
+        self.table.put(key, result)
+
+    def merge(self, target: Any, sources: Iterable[Any]) -> None:
+        """Folds the values of other keys into one, and removes them."""
+        for source in sources:
+            other = self.table.get(source)
+            if other is not None:
+                known = self.table.get(target)
+                self.table.put(source, None)
+                self.table.put(target, other if known is None else self._reduce(known, other))
 
 
 class LiveAggregatingState(Handle, AggregatingState[Any, Any]):
@@ -121,19 +138,27 @@ class LiveAggregatingState(Handle, AggregatingState[Any, Any]):
         self._check = self.checker(" (the accumulator)", descriptor.type_info)
 
     def get(self) -> Any:
-        accumulator = self.live.get(self._backend.key)
-        return None if accumulator is None else self._function.get_result(accumulator)
+        entry = self.live.get(self._backend.key)
+        return None if entry is None or entry[0] is None else self._function.get_result(entry[0])
 
     def add(self, value: Any) -> None:
         if value is None:
             self.clear()
             return
         key = self._backend.key
-        accumulator = self.live.get(key)
+        accumulator = self.table.get(key)
         if accumulator is None:
             accumulator = self._function.create_accumulator()
         accumulator = self._function.add(value, accumulator)
         if self._check is not None:
             self._check(accumulator)
-        self.live[key] = accumulator
-        self.dirty.add(key)
+        self.table.put(key, accumulator)
+
+    def merge(self, target: Any, sources: Iterable[Any]) -> None:
+        """Merges the accumulators of other keys into one, and removes them."""
+        for source in sources:
+            other = self.table.get(source)
+            if other is not None:
+                known = self.table.get(target)
+                self.table.put(source, None)
+                self.table.put(target, other if known is None else self._function.merge(known, other))

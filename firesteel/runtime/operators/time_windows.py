@@ -1,0 +1,286 @@
+"""Shorter ways for the windows that programs use most: event time, the default trigger, a fold.
+
+They give what :class:`~.windows.WindowOperator` gives, with one dict look-up and one call of the user's per record and
+window. Records that are late, or whose window has fired already, take the general way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.datastream.functions import AggregateFunction
+from firesteel.datastream.window import (
+    EventTimeSessionWindows,
+    EventTimeTrigger,
+    SlidingEventTimeWindows,
+    TimeWindow,
+    TumblingEventTimeWindows,
+)
+from firesteel.graph.specs import WindowSpec
+from firesteel.runtime.operators.base import Operator, Placement, handles
+from firesteel.runtime.operators.keyed import Firing
+from firesteel.runtime.operators.windows import WindowOperator
+from firesteel.runtime.windowing.contents import Aggregated, Reduced
+
+__all__ = ["AlignedWindowOperator", "SessionWindowOperator"]
+
+Box = list[Any]
+"""A list of one: the folded value of a window, changed in place."""
+
+
+class _Fold:
+    """A reduce or aggregate function as four plain callables."""
+
+    def __init__(self, fold: Any) -> None:
+        self.first: Callable[[Any], Any]
+        """What one record folds to."""
+        self.add: Callable[[Any, Any], Any]
+        """Of what is folded, and a record."""
+        self.merge: Callable[[Any, Any], Any]
+        self.result: Callable[[Any], Any] | None
+        if isinstance(fold, AggregateFunction):
+            create, add = fold.create_accumulator, fold.add
+            self.first = lambda value: add(value, create())
+            self.add = lambda folded, value: add(value, folded)
+            self.merge, self.result = fold.merge, fold.get_result
+        else:
+            reduce = getattr(fold, "func", None) or fold.reduce
+            self.first = lambda value: value
+            self.add = self.merge = reduce
+            self.result = None
+
+
+class AlignedWindowOperator(WindowOperator):
+    """Tumbling windows, and sliding ones whose size is a multiple of their slide."""
+
+    contents: Reduced | Aggregated
+
+    def __init__(self, placement: Placement) -> None:
+        super().__init__(placement)
+        assigner = self.spec.assigner
+        self._size: int = assigner.size
+        self._slide: int = getattr(assigner, "slide", assigner.size)
+        self._offset: int = assigner.offset
+        self._fold = _Fold(self.spec.fold)
+        self._tokens: dict[int, list[tuple[int, int]]] = {}
+        """By the start of a slide the windows that a record of it is in, the latest first."""
+
+    def run(self, keys: list[Any], values: list[Any], timestamps: list[int] | None) -> None:
+        if timestamps is None:
+            super().run(keys, values, timestamps)
+            return
+        size, slide, offset, tokens = self._size, self._slide, self._offset, self._tokens
+        starts = [time - (time - offset) % slide for time in timestamps]
+        for start in set(starts).difference(tokens):
+            tokens[start] = [(s, s + size) for s in range(start, start - size, -slide)]
+        if tokens[min(starts)][-1][1] - 1 <= self.clock.watermark:
+            super().run(keys, values, timestamps)
+            return
+        if self.windows.lazy:
+            self.windows.prepare({(key, t) for key, start in zip(keys, starts, strict=True) for t in tokens[start]})
+        if size == slide:
+            self._fold_tumbling(keys, values, starts)
+        else:
+            self._fold_sliding(keys, values, starts)
+        if len(tokens) > 4096:
+            tokens.clear()
+
+    def _fold_tumbling(self, keys: list[Any], values: list[Any], starts: list[int]) -> None:
+        state, fold = self.contents.state, self._fold
+        get, put, changed = state.live.get, state.table.put, state.dirty.append
+        add, first = fold.add, fold.first
+        tokens = {start: self._tokens[start][0] for start in set(starts)}
+        value: Any = None
+        try:
+            for key, value, start in zip(keys, values, starts, strict=True):
+                place = (key, tokens[start])
+                entry = get(place)
+                if entry is None or entry[0] is None:
+                    put(place, [first(value)])
+                    self._expect(place)
+                    continue
+                box = entry[0]
+                box[0] = add(box[0], value)
+                if entry[1] >= 0:
+                    entry[1] = ~entry[1]
+                    changed(entry)
+        except Exception as error:
+            raise self.failure(error, value) from error
+
+    def _fold_sliding(self, keys: list[Any], values: list[Any], starts: list[int]) -> None:
+        state, fold, tokens = self.contents.state, self._fold, self._tokens
+        get, put, changed = state.live.get, state.table.put, state.dirty.append
+        add, first = fold.add, fold.first
+        value: Any = None
+        try:
+            for key, value, start in zip(keys, values, starts, strict=True):
+                for token in tokens[start]:
+                    place = (key, token)
+                    entry = get(place)
+                    if entry is None or entry[0] is None:
+                        put(place, [first(value)])
+                        self._expect(place)
+                        continue
+                    box = entry[0]
+                    box[0] = add(box[0], value)
+                    if entry[1] >= 0:
+                        entry[1] = ~entry[1]
+                        changed(entry)
+        except Exception as error:
+            raise self.failure(error, value) from error
+
+    def _expect(self, place: tuple[Any, tuple[int, int]]) -> None:
+        """Timers of a new window: for its result and, where late records may still come, for the end of its life."""
+        end = place[1][1] - 1
+        self.event.register(end, place)
+        if self._lateness:
+            self.event.register(end + self._lateness, place)
+
+    def fire_event_timers(self, watermark: int) -> None:
+        if self._lateness or self._clear_function is not None:
+            super().fire_event_timers(watermark)
+            return
+        # A window that fires is over. Nothing that happens then sets a timer.
+        table = self.contents.state.table
+        for time, places in self.event.take(watermark):
+            for start in range(0, len(places), 8192):
+                chunk = places[start : start + 8192]
+                if self.windows.lazy:
+                    self.windows.prepare(chunk)
+                    self.backend.prepare([key for key, _ in chunk])
+                boxes = [table.get(place) for place in chunk]
+                for place in chunk:
+                    table.put(place, None)
+                self._fire_boxes(time, chunk, boxes)
+                self.flush()
+
+    def _fire_boxes(self, time: int, places: list[Any], boxes: list[Box | None]) -> None:
+        result = self._fold.result
+        key: Any = None
+        try:
+            if self.spec.function is None:
+                folded = [box[0] for box in boxes if box is not None]
+                self.results += folded if result is None else map(result, folded)
+                self.times += [time] * len(folded)
+                return
+            for place, box in zip(places, boxes, strict=True):
+                if box is not None:
+                    key = self.backend.key = place[0]
+                    elements = box if result is None else [result(box[0])]
+                    self._collect(key, TimeWindow(*place[1]), place[1], elements)
+        except Exception as error:
+            raise self.failure(error, Firing(time, key)) from error
+
+
+class SessionWindowOperator(WindowOperator):
+    """Sessions with a fixed gap: a key's open sessions are one short list, and a timer is moved when it fires.
+
+    An entry is [[start, end, folded], …], in the order of their starts.
+    """
+
+    def __init__(self, placement: Placement) -> None:
+        super().__init__(placement)
+        self._gap: int = self.spec.assigner.session_gap
+        self._fold = _Fold(self.spec.fold)
+
+    def begin(self, store: Any, header: dict[str, Any], now: int) -> None:
+        super().begin(store, header, now)
+        self._open_sessions = self.backend.table("sessions")
+
+    def run(self, keys: list[Any], values: list[Any], timestamps: list[int] | None) -> None:
+        if timestamps is None:
+            # The assigner says what is wrong.
+            super().run(keys, values, timestamps)
+            return
+        table, gap, add = self._open_sessions, self._gap, self._fold.add
+        get, changed = table.live.get, table.dirty.append
+        value: Any = None
+        try:
+            for key, value, time in zip(keys, values, timestamps, strict=True):
+                entry = get(key)
+                sessions = None if entry is None else entry[0]
+                if entry is not None and sessions is not None and len(sessions) == 1:
+                    session = sessions[0]
+                    if session[0] <= time <= session[1]:
+                        session[2] = add(session[2], value)
+                        if time + gap > session[1]:
+                            session[1] = time + gap
+                        if entry[1] >= 0:
+                            entry[1] = ~entry[1]
+                            changed(entry)
+                        continue
+                if sessions is None:
+                    sessions = []
+                self._join(key, sessions, value, time)
+                table.put(key, sessions or None)
+        except Exception as error:
+            raise self.failure(error, value) from error
+        self.flush()
+
+    def _join(self, key: Any, sessions: list[list[Any]], value: Any, time: int) -> None:
+        """A record that opens a session, or joins several, or reaches back before one."""
+        fold, end = self._fold, time + self._gap
+        near = [session for session in sessions if session[0] <= end and time <= session[1]]
+        if not near:
+            if end - 1 <= self.clock.watermark:
+                self.too_late(value, time)
+                return
+            sessions.append([time, end, fold.first(value)])
+            sessions.sort(key=_start)
+            self.event.register(end - 1, key)
+            return
+        whole = near[0]
+        for session in near[1:]:
+            whole[1], whole[2] = max(whole[1], session[1]), fold.merge(whole[2], session[2])
+            sessions.remove(session)
+        whole[0], whole[1] = min(whole[0], time), max(whole[1], end)
+        whole[2] = fold.add(whole[2], value)
+
+    def fire_event_timers(self, watermark: int) -> None:
+        table, event, result = self._open_sessions, self.event, self._fold.result
+        key: Any = None
+        time = watermark
+        try:
+            for time, keys in event.take(watermark):
+                self.backend.prepare(keys)
+                for key in keys:
+                    sessions = table.get(key) or ()
+                    over = [session for session in sessions if session[1] - 1 <= time]
+                    left = [session for session in sessions if session[1] - 1 > time]
+                    if left:
+                        # Records moved the end of a session meanwhile, or another one is open.
+                        event.register(min(session[1] for session in left) - 1, key)
+                    if over:
+                        table.put(key, left or None)
+                        self.backend.key = key
+                        for start, end, folded in over:
+                            window = TimeWindow(start, end)
+                            elements = [folded if result is None else result(folded)]
+                            self._collect(key, window, (start, end), elements)
+                self.flush()
+        except Exception as error:
+            raise self.failure(error, Firing(time, key)) from error
+
+
+def _start(session: list[Any]) -> int:
+    start: int = session[0]
+    return start
+
+
+def _choose(placement: Placement) -> Operator:
+    """The shortest way that gives the right results."""
+    spec = placement.node.spec
+    assert isinstance(spec, WindowSpec)
+    plain = type(spec.trigger) is EventTimeTrigger and spec.evictor is None and spec.fold is not None
+    kind, assigner = type(spec.assigner), spec.assigner
+    if plain and kind is TumblingEventTimeWindows:
+        return AlignedWindowOperator(placement)
+    if plain and kind is SlidingEventTimeWindows and assigner.size % assigner.slide == 0:
+        return AlignedWindowOperator(placement)
+    if plain and kind is EventTimeSessionWindows and not spec.allowed_lateness:
+        return SessionWindowOperator(placement)
+    return WindowOperator(placement)
+
+
+handles(WindowSpec)(_choose)  # type: ignore[type-var]
