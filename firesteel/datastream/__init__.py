@@ -44,6 +44,16 @@ from firesteel.datastream.stream_execution_environment import StreamExecutionEnv
 from firesteel.datastream.time_characteristic import TimeCharacteristic
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.timerservice import TimerService
+from firesteel.datastream.window import (
+    CountWindow,
+    GlobalWindow,
+    MergingWindowAssigner,
+    TimeWindow,
+    Trigger,
+    TriggerResult,
+    Window,
+    WindowAssigner,
+)
 
 __all__ = [
     "AggregateFunction",
@@ -61,6 +71,7 @@ __all__ = [
     "CoMapFunction",
     "CoProcessFunction",
     "ConnectedStreams",
+    "CountWindow",
     "CustomStateBackend",
     "DataStream",
     "DataStreamSink",
@@ -68,6 +79,7 @@ __all__ = [
     "FilterFunction",
     "FlatMapFunction",
     "Function",
+    "GlobalWindow",
     "HashMapStateBackend",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
@@ -76,6 +88,7 @@ __all__ = [
     "KeyedStream",
     "MapFunction",
     "MemorySize",
+    "MergingWindowAssigner",
     "OutputTag",
     "Partitioner",
     "PredefinedOptions",
@@ -91,5 +104,10 @@ __all__ = [
     "StreamExecutionEnvironment",
     "TimeCharacteristic",
     "TimeDomain",
+    "TimeWindow",
     "TimerService",
+    "Trigger",
+    "TriggerResult",
+    "Window",
+    "WindowAssigner",
 ]
