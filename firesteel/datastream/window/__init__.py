@@ -29,7 +29,14 @@ from firesteel.datastream.window.counting import (
     GlobalWindows,
 )
 from firesteel.datastream.window.deltas import DeltaFunction
-from firesteel.datastream.window.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
+from firesteel.datastream.window.evictors import (
+    CountEvictor,
+    DeltaEvictor,
+    Evictor,
+    EvictorContext,
+    TimeEvictor,
+    TimestampedValue,
+)
 from firesteel.datastream.window.serializers import (
     CountWindowSerializer,
     GlobalWindowSerializer,
@@ -67,6 +74,7 @@ __all__ = [
     "EventTimeSessionWindows",
     "EventTimeTrigger",
     "Evictor",
+    "EvictorContext",
     "GlobalWindow",
     "GlobalWindowSerializer",
     "GlobalWindows",

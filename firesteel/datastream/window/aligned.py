@@ -31,8 +31,8 @@ class _Tumbling(WindowAssigner[Any, TimeWindow]):
                 f"{type(self).__name__} needs a size above 0 and an offset between -size and size, got size {size} ms "
                 f"and offset {offset} ms. An offset beyond that gives the same windows as its remainder."
             )
-        self._size = size
-        self._offset = offset
+        self.size = size
+        self.offset = offset
 
     @classmethod
     def _checked(cls, size: Any, offset: Any) -> tuple[int, int]:
@@ -40,14 +40,14 @@ class _Tumbling(WindowAssigner[Any, TimeWindow]):
         return positive_millis(size, f"{where}(size)"), 0 if offset is None else millis(offset, f"{where}(offset)")
 
     def _windows(self, time: int) -> list[TimeWindow]:
-        start = time - (time - self._offset) % self._size
-        return [TimeWindow(start, start + self._size)]
+        start = time - (time - self.offset) % self.size
+        return [TimeWindow(start, start + self.size)]
 
     def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
         return TimeWindowSerializer()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._size}, {self._offset})"
+        return f"{type(self).__name__}({self.size}, {self.offset})"
 
 
 class TumblingEventTimeWindows(_Tumbling):
@@ -110,9 +110,9 @@ class _Sliding(WindowAssigner[Any, TimeWindow]):
                 f"{type(self).__name__} needs a size and a slide above 0 and an offset between -slide and slide, got "
                 f"size {size} ms, slide {slide} ms and offset {offset} ms."
             )
-        self._size = size
-        self._slide = slide
-        self._offset = offset
+        self.size = size
+        self.slide = slide
+        self.offset = offset
 
     @classmethod
     def _checked(cls, size: Any, slide: Any, offset: Any) -> tuple[int, int, int]:
@@ -124,14 +124,14 @@ class _Sliding(WindowAssigner[Any, TimeWindow]):
         )
 
     def _windows(self, time: int) -> list[TimeWindow]:
-        last = time - (time - self._offset) % self._slide
-        return [TimeWindow(start, start + self._size) for start in range(last, time - self._size, -self._slide)]
+        last = time - (time - self.offset) % self.slide
+        return [TimeWindow(start, start + self.size) for start in range(last, time - self.size, -self.slide)]
 
     def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
         return TimeWindowSerializer()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._size}, {self._slide}, {self._offset})"
+        return f"{type(self).__name__}({self.size}, {self.slide}, {self.offset})"
 
 
 class SlidingEventTimeWindows(_Sliding):

@@ -13,13 +13,13 @@ from firesteel.datastream.window.windows import NO_TIMESTAMP, Window
 from firesteel.errors import ProgramError
 from firesteel.metrics import MetricGroup
 
-__all__ = ["CountEvictor", "DeltaEvictor", "Evictor", "TimeEvictor", "TimestampedValue"]
+__all__ = ["CountEvictor", "DeltaEvictor", "Evictor", "EvictorContext", "TimeEvictor", "TimestampedValue"]
 
 T = TypeVar("T")
 W = TypeVar("W")
 
 
-class TimestampedValue(Generic[T]):
+class TimestampedValue:
     """An element of a window with its timestamp, -2^63 where it has none.
 
     >>> TimestampedValue("a", 5).get_timestamp(), TimestampedValue("a").has_timestamp()
@@ -28,11 +28,11 @@ class TimestampedValue(Generic[T]):
 
     __slots__ = ("timestamp", "value")
 
-    def __init__(self, value: T, timestamp: int = NO_TIMESTAMP) -> None:
+    def __init__(self, value: Any, timestamp: int = NO_TIMESTAMP) -> None:
         self.value = value
         self.timestamp = timestamp
 
-    def get_value(self) -> T:
+    def get_value(self) -> Any:
         """The element."""
         return self.value
 
@@ -90,15 +90,18 @@ class Evictor(ABC, Generic[T, W]):
 
     @abstractmethod
     def evict_before(
-        self, elements: list[TimestampedValue[T]], size: int, window: W, evictor_context: Evictor.EvictorContext
+        self, elements: list[TimestampedValue], size: int, window: W, evictor_context: Evictor.EvictorContext
     ) -> None:
         """Called before the window function, which does not see what is removed. ``size`` is ``len(elements)``."""
 
     @abstractmethod
     def evict_after(
-        self, elements: list[TimestampedValue[T]], size: int, window: W, evictor_context: Evictor.EvictorContext
+        self, elements: list[TimestampedValue], size: int, window: W, evictor_context: Evictor.EvictorContext
     ) -> None:
         """Called after the window function. ``size`` is ``len(elements)``."""
+
+
+EvictorContext = Evictor.EvictorContext
 
 
 class _EvictOnce(Evictor[Any, Any]):
@@ -109,7 +112,7 @@ class _EvictOnce(Evictor[Any, Any]):
 
     def evict_before(
         self,
-        elements: list[TimestampedValue[Any]],
+        elements: list[TimestampedValue],
         size: int,
         window: Window,
         evictor_context: Evictor.EvictorContext,
@@ -119,7 +122,7 @@ class _EvictOnce(Evictor[Any, Any]):
 
     def evict_after(
         self,
-        elements: list[TimestampedValue[Any]],
+        elements: list[TimestampedValue],
         size: int,
         window: Window,
         evictor_context: Evictor.EvictorContext,
@@ -127,7 +130,7 @@ class _EvictOnce(Evictor[Any, Any]):
         if self._after:
             self._evict(elements)
 
-    def _evict(self, elements: list[TimestampedValue[Any]]) -> None:
+    def _evict(self, elements: list[TimestampedValue]) -> None:
         raise NotImplementedError
 
     def _text(self, *arguments: object) -> str:
@@ -151,7 +154,7 @@ class CountEvictor(_EvictOnce):
         """Keeps ``max_count`` elements; those that came first go."""
         return CountEvictor(max_count, do_evict_after)
 
-    def _evict(self, elements: list[TimestampedValue[Any]]) -> None:
+    def _evict(self, elements: list[TimestampedValue]) -> None:
         if len(elements) > self._max_count:
             del elements[: len(elements) - self._max_count]
 
@@ -177,7 +180,7 @@ class TimeEvictor(_EvictOnce):
         """Keeps elements for that long, by their timestamps."""
         return TimeEvictor(millis(time, "TimeEvictor.of(time)"), do_evict_after)
 
-    def _evict(self, elements: list[TimestampedValue[Any]]) -> None:
+    def _evict(self, elements: list[TimestampedValue]) -> None:
         if not elements or not elements[0].has_timestamp():
             return
         oldest = max(element.timestamp for element in elements) - self._window_size
@@ -215,7 +218,7 @@ class DeltaEvictor(_EvictOnce):
         """Removes each element whose delta to the last one is ``threshold`` or more."""
         return DeltaEvictor(threshold, delta_function, do_evict_after)
 
-    def _evict(self, elements: list[TimestampedValue[Any]]) -> None:
+    def _evict(self, elements: list[TimestampedValue]) -> None:
         if not elements:
             return
         last = elements[-1].value

@@ -47,10 +47,10 @@ class _FixedGap(_Sessions):
     def __init__(self, session_gap: int) -> None:
         if session_gap < 1:
             raise ProgramError(f"The gap of {type(self).__name__} must be longer than 0 ms, got {session_gap} ms.")
-        self._session_gap = session_gap
+        self.session_gap = session_gap
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._session_gap})"
+        return f"{type(self).__name__}({self.session_gap})"
 
 
 class _DynamicGap(_Sessions):
@@ -92,7 +92,7 @@ class EventTimeSessionWindows(_FixedGap):
     ) -> list[TimeWindow]:
         if timestamp <= NO_TIMESTAMP:
             raise no_timestamp(self, element)
-        return [TimeWindow(timestamp, timestamp + self._session_gap)]
+        return [TimeWindow(timestamp, timestamp + self.session_gap)]
 
     def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
         return EventTimeTrigger()
@@ -122,7 +122,7 @@ class ProcessingTimeSessionWindows(_FixedGap):
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
         now = context.get_current_processing_time()
-        return [TimeWindow(now, now + self._session_gap)]
+        return [TimeWindow(now, now + self.session_gap)]
 
     def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
         return ProcessingTimeTrigger()
