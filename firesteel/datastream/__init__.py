@@ -5,7 +5,14 @@ from firesteel.datastream.broadcast_streams import BroadcastConnectedStream, Bro
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.closeable_iterator import CloseableIterator
 from firesteel.datastream.connectors.base import Sink, Source
-from firesteel.datastream.data_stream import ConnectedStreams, DataStream, DataStreamSink, KeyedStream
+from firesteel.datastream.data_stream import (
+    AllWindowedStream,
+    ConnectedStreams,
+    DataStream,
+    DataStreamSink,
+    KeyedStream,
+    WindowedStream,
+)
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.functions import (
     AggregateFunction,
@@ -15,11 +22,14 @@ from firesteel.datastream.functions import (
     BroadcastProcessFunction,
     CheckpointedFunction,
     CoFlatMapFunction,
+    CoGroupFunction,
     CoMapFunction,
     CoProcessFunction,
     FilterFunction,
+    FlatJoinFunction,
     FlatMapFunction,
     Function,
+    JoinFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
@@ -27,9 +37,12 @@ from firesteel.datastream.functions import (
     MapFunction,
     Partitioner,
     ProcessFunction,
+    ProcessJoinFunction,
+    ProcessWindowFunction,
     ReduceFunction,
     RuntimeContext,
     SinkFunction,
+    WindowFunction,
 )
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
@@ -57,6 +70,7 @@ from firesteel.datastream.window import (
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowedStream",
     "AsyncDataStream",
     "AsyncFunction",
     "AsyncRetryPredicate",
@@ -68,6 +82,7 @@ __all__ = [
     "CheckpointingMode",
     "CloseableIterator",
     "CoFlatMapFunction",
+    "CoGroupFunction",
     "CoMapFunction",
     "CoProcessFunction",
     "ConnectedStreams",
@@ -77,10 +92,12 @@ __all__ = [
     "DataStreamSink",
     "EmbeddedRocksDBStateBackend",
     "FilterFunction",
+    "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
     "GlobalWindow",
     "HashMapStateBackend",
+    "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
@@ -93,6 +110,8 @@ __all__ = [
     "Partitioner",
     "PredefinedOptions",
     "ProcessFunction",
+    "ProcessJoinFunction",
+    "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",
     "RuntimeExecutionMode",
@@ -110,4 +129,6 @@ __all__ = [
     "TriggerResult",
     "Window",
     "WindowAssigner",
+    "WindowFunction",
+    "WindowedStream",
 ]
