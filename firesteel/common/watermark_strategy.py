@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from firesteel.common.time import Duration
 from firesteel.errors import ProgramError, short_repr
 
-__all__ = ["TimestampAssigner", "WatermarkGenerator", "WatermarkOutput", "WatermarkStrategy"]
+__all__ = ["TimestampAssigner", "Watermark", "WatermarkGenerator", "WatermarkOutput", "WatermarkStrategy"]
 
 
 class TimestampAssigner(ABC):
@@ -28,12 +28,33 @@ class TimestampAssigner(ABC):
         """The event time in milliseconds. ``record_timestamp`` is the one it had; -2^63 if it had none."""
 
 
+class Watermark(int):
+    """A point in event time, in milliseconds: no element at or before it will follow.
+
+    >>> Watermark(5).timestamp, Watermark(5) == 5
+    (5, True)
+    """
+
+    MAX_WATERMARK: ClassVar[Watermark]
+
+    @property
+    def timestamp(self) -> int:
+        """The time in milliseconds."""
+        return int(self)
+
+    def __repr__(self) -> str:
+        return f"Watermark({int(self)})"
+
+
+Watermark.MAX_WATERMARK = Watermark(2**63 - 1)
+
+
 class WatermarkOutput(ABC):
     """Where a generator puts its watermarks."""
 
     @abstractmethod
     def emit_watermark(self, timestamp: int) -> None:
-        """Says that no element at or before ``timestamp`` will follow."""
+        """Says that no element at or before ``timestamp`` (a number or a :class:`Watermark`) will follow."""
 
     @abstractmethod
     def mark_idle(self) -> None:

@@ -5,7 +5,14 @@ from firesteel.datastream.broadcast_streams import BroadcastConnectedStream, Bro
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.closeable_iterator import CloseableIterator
 from firesteel.datastream.connectors.base import Sink, Source
-from firesteel.datastream.data_stream import ConnectedStreams, DataStream, DataStreamSink, KeyedStream
+from firesteel.datastream.data_stream import (
+    AllWindowedStream,
+    ConnectedStreams,
+    DataStream,
+    DataStreamSink,
+    KeyedStream,
+    WindowedStream,
+)
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.functions import (
     AggregateFunction,
@@ -15,11 +22,14 @@ from firesteel.datastream.functions import (
     BroadcastProcessFunction,
     CheckpointedFunction,
     CoFlatMapFunction,
+    CoGroupFunction,
     CoMapFunction,
     CoProcessFunction,
     FilterFunction,
+    FlatJoinFunction,
     FlatMapFunction,
     Function,
+    JoinFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
@@ -27,9 +37,12 @@ from firesteel.datastream.functions import (
     MapFunction,
     Partitioner,
     ProcessFunction,
+    ProcessJoinFunction,
+    ProcessWindowFunction,
     ReduceFunction,
     RuntimeContext,
     SinkFunction,
+    WindowFunction,
 )
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
@@ -44,9 +57,20 @@ from firesteel.datastream.stream_execution_environment import StreamExecutionEnv
 from firesteel.datastream.time_characteristic import TimeCharacteristic
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.timerservice import TimerService
+from firesteel.datastream.window import (
+    CountWindow,
+    GlobalWindow,
+    MergingWindowAssigner,
+    TimeWindow,
+    Trigger,
+    TriggerResult,
+    Window,
+    WindowAssigner,
+)
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowedStream",
     "AsyncDataStream",
     "AsyncFunction",
     "AsyncRetryPredicate",
@@ -58,17 +82,22 @@ __all__ = [
     "CheckpointingMode",
     "CloseableIterator",
     "CoFlatMapFunction",
+    "CoGroupFunction",
     "CoMapFunction",
     "CoProcessFunction",
     "ConnectedStreams",
+    "CountWindow",
     "CustomStateBackend",
     "DataStream",
     "DataStreamSink",
     "EmbeddedRocksDBStateBackend",
     "FilterFunction",
+    "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
+    "GlobalWindow",
     "HashMapStateBackend",
+    "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
@@ -76,10 +105,13 @@ __all__ = [
     "KeyedStream",
     "MapFunction",
     "MemorySize",
+    "MergingWindowAssigner",
     "OutputTag",
     "Partitioner",
     "PredefinedOptions",
     "ProcessFunction",
+    "ProcessJoinFunction",
+    "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",
     "RuntimeExecutionMode",
@@ -91,5 +123,12 @@ __all__ = [
     "StreamExecutionEnvironment",
     "TimeCharacteristic",
     "TimeDomain",
+    "TimeWindow",
     "TimerService",
+    "Trigger",
+    "TriggerResult",
+    "Window",
+    "WindowAssigner",
+    "WindowFunction",
+    "WindowedStream",
 ]

@@ -34,9 +34,12 @@ from firesteel.datastream.functions import (
     as_partitioner,
     as_reduce,
 )
+from firesteel.datastream.joined_streams import CoGroupedStreams, IntervalJoin, JoinedStreams
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.slot_sharing_group import SlotSharingGroup
 from firesteel.datastream.state import MapStateDescriptor
+from firesteel.datastream.window import CountSlidingWindowAssigner, CountTumblingWindowAssigner, WindowAssigner
+from firesteel.datastream.windowed_stream import AllWindowedStream, WindowedStream
 from firesteel.errors import ProgramError, caller_location, short_repr
 from firesteel.graph.specs import (
     CollectSpec,
@@ -59,13 +62,18 @@ if TYPE_CHECKING:
     from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 __all__ = [
+    "AllWindowedStream",
     "BroadcastConnectedStream",
     "BroadcastStream",
     "CloseableIterator",
+    "CoGroupedStreams",
     "ConnectedStreams",
     "DataStream",
     "DataStreamSink",
+    "IntervalJoin",
+    "JoinedStreams",
     "KeyedStream",
+    "WindowedStream",
 ]
 
 S = TypeVar("S", bound="_Node")
@@ -278,6 +286,24 @@ class DataStream(_Node):
             raise ProgramError(f"connect() takes another DataStream, got {type(ds).__name__} {short_repr(ds, 80)}.")
         return ConnectedStreams(self, ds)
 
+    def join(self, other: DataStream) -> JoinedStreams:
+        """Pairs of elements of two streams that have the same key and are in the same window."""
+        return JoinedStreams(self, self._other("join", other))
+
+    def co_group(self, other: DataStream) -> CoGroupedStreams:
+        """Groups of elements of two streams that have the same key and are in the same window."""
+        return CoGroupedStreams(self, self._other("co_group", other))
+
+    @staticmethod
+    def _other(method: str, other: Any) -> DataStream:
+        if not isinstance(other, DataStream):
+            raise ProgramError(f"{method}() takes another DataStream, got {short_repr(other, 80)}.")
+        return other
+
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """Cuts the stream into windows over all keys, which one subtask sees."""
+        return AllWindowedStream(self, window_assigner)
+
     # Partitioning
 
     def rebalance(self) -> DataStream:
@@ -394,6 +420,10 @@ class DataStream(_Node):
 
     # Building
 
+    def _unkeyed(self) -> DataStream:
+        """This stream without the exchange by key, for operators that need none."""
+        return self
+
     def _edge(self) -> Edge:
         return Edge(self._id, self._partitioning, self._tag.tag_id if self._tag is not None else None)
 
@@ -475,6 +505,25 @@ class KeyedStream(DataStream):
     def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
         """The whole record with the largest field so far; the first one where several are equal."""
         return self.reduce(accumulate("max_by", position_to_max_by))
+
+    # Windows and joins
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        """Cuts the stream of each key into windows."""
+        return WindowedStream(self, window_assigner)
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Windows of so many elements of a key; with a slide, a new one every so many."""
+        if slide == 0:
+            return self.window(CountTumblingWindowAssigner(size))
+        return self.window(CountSlidingWindowAssigner(size, slide))
+
+    def interval_join(self, other: KeyedStream) -> IntervalJoin:
+        """Pairs of elements of two keyed streams that have the same key and times not too far apart."""
+        return IntervalJoin(self, other)
+
+    def _unkeyed(self) -> DataStream:
+        return DataStream(self._env, self._node, tag=self._tag)
 
     # A keyed stream is a partitioned view of an operator, not an operator: these would change the wrong one.
 

@@ -18,18 +18,23 @@ from firesteel.datastream.functions.basic import (
     Partitioner,
     ReduceFunction,
 )
+from firesteel.datastream.functions.join import CoGroupFunction, JoinFunction
 from firesteel.errors import ProgramError, short_repr
 
 __all__ = [
+    "CoGroupFunctionWrapper",
     "FilterFunctionWrapper",
     "FlatMapFunctionWrapper",
     "FunctionWrapper",
+    "JoinFunctionWrapper",
     "KeySelectorWrapper",
     "MapFunctionWrapper",
     "PartitionerWrapper",
     "ReduceFunctionWrapper",
+    "as_co_group",
     "as_filter",
     "as_flat_map",
+    "as_join",
     "as_key_selector",
     "as_map",
     "as_partitioner",
@@ -91,6 +96,21 @@ class PartitionerWrapper(FunctionWrapper, Partitioner):
     def partition(self, key: Any, num_partitions: int) -> int:
         target: int = self.func(key, num_partitions)
         return target
+
+
+class JoinFunctionWrapper(FunctionWrapper, JoinFunction):
+    """A callable of two elements as a :class:`JoinFunction`."""
+
+    def join(self, first: Any, second: Any) -> Any:
+        return self.func(first, second)
+
+
+class CoGroupFunctionWrapper(FunctionWrapper, CoGroupFunction):
+    """A callable of two groups of elements as a :class:`CoGroupFunction`."""
+
+    def co_group(self, first: Iterable[Any], second: Iterable[Any]) -> Iterable[Any] | None:
+        results: Iterable[Any] | None = self.func(first, second)
+        return results
 
 
 def _adapt(what: Any, contract: type, wrapper: Callable[[Callable[..., Any]], F], signature: str) -> F | Any:
@@ -184,4 +204,24 @@ def as_partitioner(what: Any) -> Partitioner:
     2
     """
     adapted: Partitioner = _adapt(what, Partitioner, PartitionerWrapper, "f(key, num_partitions)")
+    return adapted
+
+
+def as_join(what: Any) -> JoinFunction:
+    """A :class:`JoinFunction` for a join function or a callable of two elements.
+
+    >>> as_join(max).join(3, 5)
+    5
+    """
+    adapted: JoinFunction = _adapt(what, JoinFunction, JoinFunctionWrapper, "f(first, second)")
+    return adapted
+
+
+def as_co_group(what: Any) -> CoGroupFunction:
+    """A :class:`CoGroupFunction` for a co-group function or a callable of two groups.
+
+    >>> as_co_group(lambda firsts, seconds: firsts + seconds).co_group([3], [5])
+    [3, 5]
+    """
+    adapted: CoGroupFunction = _adapt(what, CoGroupFunction, CoGroupFunctionWrapper, "f(firsts, seconds)")
     return adapted
