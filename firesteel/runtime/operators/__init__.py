@@ -1,6 +1,15 @@
 """Operators: one class per spec, found through a registry. Importing this package registers all of them."""
 
-from firesteel.runtime.operators import asynchronous, broadcast, connected, keyed, sinks, sources, stateless
+from firesteel.runtime.operators import (
+    asynchronous,
+    broadcast,
+    connected,
+    keyed,
+    sinks,
+    sources,
+    stateless,
+    time_windows,
+)
 from firesteel.runtime.operators.base import Operator, Placement, Port, create_operator, handles
 
 __all__ = [
@@ -16,4 +25,5 @@ __all__ = [
     "sinks",
     "sources",
     "stateless",
+    "time_windows",
 ]

@@ -18,7 +18,7 @@ OnMerge = Callable[[Any, list[Any], Any, list[Any]], None]
 """Of the merged window, the windows it is made of, the token its contents stay under, the tokens they come from."""
 
 
-class _Callback(MergingWindowAssigner.MergeCallback):
+class _Callback(MergingWindowAssigner.MergeCallback[Any]):
     def __init__(self) -> None:
         self.merges: list[tuple[list[Any], Any]] = []
 
@@ -33,7 +33,7 @@ class MergingWindows:
     the key as changed.
     """
 
-    def __init__(self, assigner: MergingWindowAssigner, places: dict[Any, Any]) -> None:
+    def __init__(self, assigner: MergingWindowAssigner[Any, Any], places: dict[Any, Any]) -> None:
         self._assigner = assigner
         self.places = places
 
