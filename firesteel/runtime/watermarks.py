@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from firesteel.common.watermark_strategy import WatermarkStrategy
+from firesteel.common.watermark_strategy import WatermarkGenerator, WatermarkOutput, WatermarkStrategy
 
-__all__ = ["MAX_WATERMARK", "MIN_TIMESTAMP", "TimestampGenerator", "WatermarkValve"]
+__all__ = ["MAX_WATERMARK", "MIN_TIMESTAMP", "TimestampGenerator", "UsersGenerator", "WatermarkValve"]
 
 MIN_TIMESTAMP = -(1 << 63)
 MAX_WATERMARK = (1 << 63) - 1
@@ -107,3 +107,36 @@ class TimestampGenerator:
     def reset(self) -> None:
         """Forgets the batch: its watermark is kept by whoever received it."""
         self._highest = MIN_TIMESTAMP
+
+
+class UsersGenerator(WatermarkOutput):
+    """A user's generator, asked in turn for what it emits."""
+
+    def __init__(self, generator: WatermarkGenerator) -> None:
+        self._generator = generator
+        self._emitted: int | None = None
+        self.idle = False
+
+    def on_event(self, event: Any, timestamp: int) -> int | None:
+        """The watermark that an element gave rise to, or None."""
+        self.idle = False
+        self._generator.on_event(event, timestamp, self)
+        return self._taken()
+
+    def on_periodic_emit(self) -> int | None:
+        self._generator.on_periodic_emit(self)
+        return self._taken()
+
+    def _taken(self) -> int | None:
+        emitted, self._emitted = self._emitted, None
+        return emitted
+
+    def emit_watermark(self, timestamp: int) -> None:
+        timestamp = int(timestamp)
+        self._emitted = timestamp if self._emitted is None else max(self._emitted, timestamp)
+
+    def mark_idle(self) -> None:
+        self.idle = True
+
+    def mark_active(self) -> None:
+        self.idle = False

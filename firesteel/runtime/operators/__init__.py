@@ -21,6 +21,7 @@ __all__ = [
     "connected",
     "create_operator",
     "handles",
+    "interval_join",
     "keyed",
     "sinks",
     "sources",

@@ -51,8 +51,13 @@ class KeyedTwoInputs(KeyedOperator):
     METHODS: ClassVar[tuple[str, str]]
 
     def port(self, ordinal: int) -> Port:
-        method = getattr(self.spec.function, self.METHODS[ordinal])
-        return Input(self.process, partial(self._group if self._groups is not None else self._take, ordinal, method))
+        take = self._group if self._groups is not None else self._take
+        return Input(self.process, partial(take, ordinal, self.method(ordinal)))
+
+    def method(self, ordinal: int) -> Callable[..., Any]:
+        """What is called for a record of an input."""
+        found: Callable[..., Any] = getattr(self.spec.function, self.METHODS[ordinal])
+        return found
 
     def _take(
         self,
@@ -77,7 +82,7 @@ class KeyedTwoInputs(KeyedOperator):
         self._groups.add(keys, values, timestamps, ordinal)
 
     def run_groups(self, groups: KeyGroups) -> None:
-        methods = [getattr(self.spec.function, name) for name in self.METHODS]
+        methods = [self.method(0), self.method(1)]
         for key, ordinals, values, timestamps in groups.merged_groups():
             self.clock.watermark = MIN_TIMESTAMP
             self.backend.prepare((key,))

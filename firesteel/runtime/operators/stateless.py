@@ -11,7 +11,7 @@ from firesteel.runtime.calls import times_of_results
 from firesteel.runtime.context import ElementContext, UnkeyedTimerService
 from firesteel.runtime.copies import detached
 from firesteel.runtime.operators.base import Operator, Placement, handles
-from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP, TimestampGenerator
+from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP, TimestampGenerator, UsersGenerator
 
 __all__ = [
     "FilterOperator",
@@ -128,6 +128,8 @@ class TimestampsOperator(Operator):
         assigner = strategy.timestamp_assigner
         self._extract = assigner.extract_timestamp if assigner is not None else None
         self._generator = TimestampGenerator(strategy)
+        made = strategy.generator_factory() if strategy.generator_factory is not None else None
+        self._users_generator = None if made is None else UsersGenerator(made)
         self._idle_timeout = strategy.idle_timeout_ms
         self._each_record = self.spec.interval == 1 and strategy.kind != "none"
         self._seen = 0
@@ -143,6 +145,9 @@ class TimestampsOperator(Operator):
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
         self._seen += len(values)
         assigned = self._assign(values, timestamps)
+        if self._users_generator is not None:
+            self._process_by_generator(self._users_generator, values, assigned)
+            return
         if not self._each_record:
             if assigned is not None:
                 self._generator.observe(assigned)
@@ -153,6 +158,23 @@ class TimestampsOperator(Operator):
             self.out.emit([value], None if assigned is None else [time])
             self._generator.observe([time])
             self._emit_watermark()
+
+    def _process_by_generator(self, generator: UsersGenerator, values: list[Any], assigned: list[int] | None) -> None:
+        """Records up to each one after which the generator gave a watermark, then that watermark."""
+        begun = 0
+        times = assigned if assigned is not None else [MIN_TIMESTAMP] * len(values)
+        for index, value in enumerate(values):
+            try:
+                watermark = generator.on_event(value, times[index])
+                if self._each_record:
+                    watermark = generator.on_periodic_emit() if watermark is None else watermark
+            except Exception as error:
+                raise self.failure(error, value) from error
+            if watermark is not None:
+                self.out.emit(values[begun : index + 1], None if assigned is None else assigned[begun : index + 1])
+                begun = index + 1
+                self._advance(watermark)
+        self.out.emit(values[begun:], None if assigned is None else assigned[begun:])
 
     def _assign(self, values: list[Any], timestamps: list[int] | None) -> list[int] | None:
         if self._extract is None:
@@ -168,7 +190,11 @@ class TimestampsOperator(Operator):
         return assigned
 
     def _emit_watermark(self) -> None:
-        watermark = self._generator.watermark()
+        try:
+            users = self._users_generator
+            watermark = self._generator.watermark() if users is None else users.on_periodic_emit()
+        except Exception as error:
+            raise self.failure(error) from error
         if watermark is not None:
             self._advance(watermark)
 
@@ -197,3 +223,5 @@ class TimestampsOperator(Operator):
             self._emit_watermark()
         if self._idle_timeout is not None and not self._seen:
             self.out.idle(self.node.id, self._idle_timeout)
+        elif self._users_generator is not None and self._users_generator.idle:
+            self.out.idle(self.node.id, 0)
