@@ -4,6 +4,7 @@ from firesteel.runtime.operators import (
     asynchronous,
     broadcast,
     connected,
+    interval_join,
     keyed,
     sinks,
     sources,
