@@ -301,7 +301,7 @@ class TestContents:
     def test_delta(self) -> None:
         class Distance(DeltaFunction):
             def get_delta(self, old_data_point: Any, new_data_point: Any) -> float:
-                return abs(new_data_point - old_data_point)
+                return float(abs(new_data_point - old_data_point))
 
         trigger = DeltaTrigger.of(5, Distance(), Types.LONG())
         # A local class does not travel, and this trigger keeps nothing in attributes.
