@@ -9,7 +9,7 @@ from typing import Any
 
 import cloudpickle
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firesteel.common import Duration, Time
@@ -183,6 +183,7 @@ class TestMerging:
     def test_nothing_to_merge(self) -> None:
         assert self.merged() == self.merged((0, 5)) == self.merged((0, 5), (0, 5)) == self.merged((0, 5), (6, 9)) == []
 
+    @settings(deadline=None)
     @given(st.lists(st.tuples(st.integers(-50, 50), st.integers(1, 10)), max_size=12))
     def test_as_merging_any_two_until_none_meet(self, sessions: list[tuple[int, int]]) -> None:
         windows = {TimeWindow(start, start + length) for start, length in sessions}
@@ -208,6 +209,7 @@ times = st.integers(-200, 200)
 
 
 class TestAlignedWindows:
+    @settings(deadline=None)
     @given(times, sizes, st.data())
     def test_window_starts_as_found_by_counting(self, time: int, size: int, data: st.DataObject) -> None:
         offset = data.draw(st.integers(1 - size, size - 1))
@@ -218,6 +220,7 @@ class TestAlignedWindows:
         by_clock = TumblingProcessingTimeWindows.of(Time.milliseconds(size), Time.milliseconds(offset))
         assert spans(by_clock.assign_windows("a", NO_TIME, Context(time))) == [(expected, expected + size)]
 
+    @settings(deadline=None)
     @given(times, sizes, sizes, st.data())
     def test_sliding_windows_as_found_by_counting(self, time: int, size: int, slide: int, data: st.DataObject) -> None:
         offset = data.draw(st.integers(1 - slide, slide - 1))
@@ -295,6 +298,7 @@ class TestSessions:
 
 
 class TestCounting:
+    @settings(deadline=None)
     @given(st.integers(1, 6), st.integers(1, 6))
     def test_sliding_windows_as_found_by_counting(self, size: int, slide: int) -> None:
         assigner, context = CountSlidingWindowAssigner.of(size, slide), Context()
