@@ -6,10 +6,8 @@ window. Records that are late, or whose window has fired already, take the gener
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from firesteel.datastream.functions import AggregateFunction
 from firesteel.datastream.window import (
     EventTimeSessionWindows,
     EventTimeTrigger,
@@ -22,33 +20,12 @@ from firesteel.runtime.operators.base import Operator, Placement, handles
 from firesteel.runtime.operators.keyed import Firing
 from firesteel.runtime.operators.windows import WindowOperator
 from firesteel.runtime.windowing.contents import Aggregated, Reduced
+from firesteel.runtime.windowing.folds import Fold
 
 __all__ = ["AlignedWindowOperator", "SessionWindowOperator"]
 
 Box = list[Any]
 """A list of one: the folded value of a window, changed in place."""
-
-
-class _Fold:
-    """A reduce or aggregate function as four plain callables."""
-
-    def __init__(self, fold: Any) -> None:
-        self.first: Callable[[Any], Any]
-        """What one record folds to."""
-        self.add: Callable[[Any, Any], Any]
-        """Of what is folded, and a record."""
-        self.merge: Callable[[Any, Any], Any]
-        self.result: Callable[[Any], Any] | None
-        if isinstance(fold, AggregateFunction):
-            create, add = fold.create_accumulator, fold.add
-            self.first = lambda value: add(value, create())
-            self.add = lambda folded, value: add(value, folded)
-            self.merge, self.result = fold.merge, fold.get_result
-        else:
-            reduce = getattr(fold, "func", None) or fold.reduce
-            self.first = lambda value: value
-            self.add = self.merge = reduce
-            self.result = None
 
 
 class AlignedWindowOperator(WindowOperator):
@@ -62,7 +39,7 @@ class AlignedWindowOperator(WindowOperator):
         self._size: int = assigner.size
         self._slide: int = getattr(assigner, "slide", assigner.size)
         self._offset: int = assigner.offset
-        self._fold = _Fold(self.spec.fold)
+        self._fold = Fold(self.spec.fold)
         self._tokens: dict[int, list[tuple[int, int]]] = {}
         """By the start of a slide the windows that a record of it is in, the latest first."""
 
@@ -182,7 +159,7 @@ class SessionWindowOperator(WindowOperator):
     def __init__(self, placement: Placement) -> None:
         super().__init__(placement)
         self._gap: int = self.spec.assigner.session_gap
-        self._fold = _Fold(self.spec.fold)
+        self._fold = Fold(self.spec.fold)
 
     def begin(self, store: Any, header: dict[str, Any], now: int) -> None:
         super().begin(store, header, now)

@@ -30,6 +30,7 @@ from firesteel.runtime.windowing.contexts import (
     TriggerContext,
     WindowEvictorContext,
 )
+from firesteel.runtime.windowing.folds import Fold
 from firesteel.runtime.windowing.functions import call_of
 from firesteel.runtime.windowing.merging import MergingWindows
 from firesteel.runtime.windowing.namespaces import pack, unpack
@@ -107,14 +108,16 @@ class WindowOperator(KeyedOperator):
         try:
             if self.windows.lazy:
                 # What a chunk needs is read in one go, so windows are assigned before any of it is processed.
-                assigned = [assign(v, t, context) for v, t in zip(values, times, strict=True)]
+                assigned = []
+                for self.backend.key, value, time in zip(keys, values, times, strict=True):
+                    assigned.append(assign(value, time, context))
                 self._prepare(keys, assigned)
                 times = timestamps if timestamps is not None else repeat(MIN_TIMESTAMP, len(values))
                 for key, value, time, windows in zip(keys, values, times, assigned, strict=True):
                     self._element(key, value, time, windows)
             else:
-                for key, value, time in zip(keys, values, times, strict=True):
-                    self._element(key, value, time, assign(value, time, context))
+                for self.backend.key, value, time in zip(keys, values, times, strict=True):
+                    self._element(self.backend.key, value, time, assign(value, time, context))
         except Exception as error:
             raise self.failure(error, value) from error
         self.flush()
@@ -259,12 +262,7 @@ class WindowOperator(KeyedOperator):
 
     def _folded(self, values: list[Any]) -> list[Any]:
         """What an evictor left, folded at last: before, it might still have been taken out."""
-        if not values:
-            return []
-        fold = contents_of(KeyedStateBackend("fold"), self.spec.fold, timed=False)
-        for value in values:
-            fold.add((None, None), value, 0)
-        return fold.get((None, None)) or []
+        return [Fold(self.spec.fold).all(values)] if values else []
 
     def _collect(self, key: Any, window: Any, token: Any, elements: list[Any]) -> None:
         self._processing.current = window
