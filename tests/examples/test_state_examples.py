@@ -76,9 +76,9 @@ EXPECTED = {
         "sensor-2: no fall for 10 s, at 13.5 s",
     ],
     "state_time_to_live.py": [
-        *(f"Alice: visit {n}" for n in range(1, 6)),
-        *(f"Bob: visit {n}" for n in range(1, 21)),
-        *(f"Alice: visit {n}" for n in range(1, 6)),
+        *(f"Alice: visit {n}" for n in range(1, 4)),
+        *(f"Bob: visit {n}" for n in range(1, 13)),
+        *(f"Alice: visit {n}" for n in range(1, 4)),
     ],
 }
 
