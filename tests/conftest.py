@@ -33,6 +33,11 @@ SPARK_SAMPLE = (
     "test_connected.py::test_both_sides_share_the_state_of_a_key[3-spark-streaming]",
     "test_connected.py::test_one_side_sets_a_timer_the_other_takes_it_back[1-spark-batch]",
     "test_async.py::test_timers_behind_the_operator_fire_between_the_right_records[unordered-spark-3]",
+    "test_state_kinds.py::test_all_kinds_in_one_operator[spark-1-streaming-hashmap]",
+    "test_state_kinds.py::test_all_kinds_in_one_operator[spark-3-streaming-rocksdb]",
+    "test_state_kinds.py::test_all_kinds_in_one_operator[spark-3-streaming-tight]",
+    "test_state_kinds.py::test_all_kinds_in_one_operator[spark-3-batch-rocksdb]",
+    "test_state_kinds.py::test_a_full_join_with_list_state[spark-1000-3-streaming-hashmap]",
     "test_sinks.py::test_add_sink_sees_every_record_and_its_time[3-spark]",
 )
 """What runs on Spark of the tests for every engine."""
