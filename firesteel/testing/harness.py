@@ -233,10 +233,12 @@ class Harness(RecordedOutputs):
 
     @property
     def num_event_time_timers(self) -> int:
+        """How many timers of event time are set."""
         return len(self.event_time_timers)
 
     @property
     def num_processing_time_timers(self) -> int:
+        """How many timers of processing time are set."""
         return len(self.processing_time_timers)
 
     def _timers(self, domain: TimeDomain) -> list[tuple[int, Any]]:

@@ -211,9 +211,13 @@ class Wrong(KeyedBroadcastProcessFunction):
 )
 def test_what_is_not_allowed_is_told(what: str, message: str) -> None:
     harness = TwoInputHarness(Wrong(what), first, broadcast_states=[RULES])
-    with pytest.raises(JobExecutionError, match=message):
+
+    def feed() -> None:
         harness.process_broadcast_element("x")
         harness.process_element1(("a", 1))
+
+    with pytest.raises(JobExecutionError, match=message):
+        feed()
 
 
 def test_the_kind_of_function_must_fit(make_env: Any) -> None:
