@@ -8,6 +8,7 @@ from typing import Any
 
 from firesteel.connectors.blocks import blocks
 from firesteel.connectors.source import CHUNK_RECORDS, Chunks, SplitSource
+from firesteel.datastream.functions import Function
 
 __all__ = ["GeneratedSource", "SequenceSource"]
 
@@ -47,12 +48,18 @@ class SequenceSource(SplitSource):
 
 
 class GeneratedSource(SequenceSource):
-    """Records that a function makes of an index, at most so many a second, for ever or up to a count."""
+    """Records that a function makes of an index, at most so many a second, for ever or up to a count.
 
-    def __init__(self, function: Callable[[int], Any], count: int | None, per_second: float | None) -> None:
+    ``rich`` is what is opened and closed in each task: the object that the function belongs to, if it has a life.
+    """
+
+    def __init__(
+        self, function: Callable[[int], Any], count: int | None, per_second: float | None, rich: Function | None = None
+    ) -> None:
         super().__init__(0, (count if count is not None else 1 << 62) - 1)
         self.bounded = count is not None
         self._function = function
+        self._rich = rich
         self._per_second = per_second
         self._epoch: float | None = None
         self._allowed = 0.0
@@ -70,6 +77,14 @@ class GeneratedSource(SequenceSource):
             self._allowed -= reached - position
             return reached
         return super().latest(position, max_records)
+
+    def open(self, context: Any) -> None:
+        if self._rich is not None:
+            self._rich.open(context)
+
+    def close(self) -> None:
+        if self._rich is not None:
+            self._rich.close()
 
     def read(self, share: Any) -> Chunks:
         function = self._function

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import socket
 import threading
-from typing import IO, Any
+from typing import Any
 
 from firesteel.connectors.blocks import blocks, scattered, spread
+from firesteel.connectors.record_log import RecordLog
 from firesteel.connectors.source import CHUNK_RECORDS, Chunks, SplitSource
 from firesteel.errors import ProgramError, SetupError
 
@@ -21,8 +21,8 @@ RETRY_SECONDS = 0.5
 
 
 class SocketSource(SplitSource):
-    """Delimited text from a server. Bytes go to a log file in the job's directory as they come; a position is
-    a number of bytes of that log, always at the end of a record, and only what was synced to disk is offered.
+    """Delimited text from a server. Bytes go to a log in the job's directory as they come; positions are the log's, and
+    only what was synced to disk is offered.
 
     Tasks get their text with their share, so they need no access to the log.
     """
@@ -44,15 +44,9 @@ class SocketSource(SplitSource):
         return {name: value for name, value in self.__dict__.items() if name in wanted}
 
     def start(self, directory: str) -> None:
-        os.makedirs(directory, exist_ok=True)
-        self._path = os.path.join(directory, "socket.log")
-        self._log: IO[bytes] = open(self._path, "ab")  # noqa: SIM115 - closed by stop()
-        self._durable = os.path.getsize(self._path)
-        """Bytes that a restart would find."""
-        self._complete = self._end_of_records()
+        self._log = RecordLog(directory, self._delimiter)
         # What an earlier run left half received is a record of its own: a new connection begins a new one.
-        self._end_record()
-        self._counts: dict[tuple[int, int], int] = {}
+        self._log.cut()
         self._gone = False
         self._never_reached = ""
         self._stopping = threading.Event()
@@ -70,12 +64,6 @@ class SocketSource(SplitSource):
         self._thread.join(2)
         self._log.close()
 
-    def _end_of_records(self) -> int:
-        """The end of the last complete record in the log; a crash may have left half a one behind it."""
-        with open(self._path, "rb") as file:
-            content = file.read()
-        return content.rfind(self._delimiter) + len(self._delimiter) if self._delimiter in content else 0
-
     def _receive(self) -> None:
         tries = 0
         reached = False
@@ -91,7 +79,8 @@ class SocketSource(SplitSource):
             except OSError as error:
                 reason = error
                 logger.debug("socket %s:%s: %s", *self._address, error)
-            self._end_record()
+            # A broken connection ends the record it was in.
+            self._log.cut()
             tries += 1
             if 0 <= self._max_retry < tries:
                 if not reached:
@@ -101,34 +90,11 @@ class SocketSource(SplitSource):
             self._stopping.wait(RETRY_SECONDS)
 
     def _copy(self, connection: socket.socket) -> None:
-        tail = b""
         while not self._stopping.is_set():
             data = connection.recv(1 << 16)
             if not data:
                 return
-            self._append(data)
-            # The delimiter may be cut in two by the network.
-            joined = tail + data
-            end = joined.rfind(self._delimiter)
-            if end >= 0:
-                behind = len(joined) - end - len(self._delimiter)
-                self._complete = self._durable - behind
-                tail = joined[end + len(self._delimiter) :]
-            else:
-                tail = joined
-            tail = tail[-len(self._delimiter) :]
-
-    def _append(self, data: bytes) -> None:
-        self._log.write(data)
-        self._log.flush()
-        os.fsync(self._log.fileno())
-        self._durable += len(data)
-
-    def _end_record(self) -> None:
-        """A broken connection ends the record it was in."""
-        if self._durable > self._complete:
-            self._append(self._delimiter)
-            self._complete = self._durable
+            self._log.append(data)
 
     def initial(self) -> int:
         return 0
@@ -136,27 +102,21 @@ class SocketSource(SplitSource):
     def latest(self, position: int, max_records: int) -> int:
         if self._gone and self._never_reached:
             raise SetupError(self._never_reached)
-        complete: int = self._complete
+        complete = self._log.complete
         if complete - position > max_records * 64:
-            text = self._slice(position, position + max_records * 64)
-            end = text.rfind(self._delimiter)
-            if end >= 0:
-                return position + end + len(self._delimiter)
+            end = self._log.last_end(position, position + max_records * 64)
+            if end is not None:
+                return end
         return max(complete, position)
 
     def ended(self, position: int) -> bool:
-        return self._gone and position >= self._complete
+        return self._gone and position >= self._log.complete
 
     def count(self, start: int, end: int) -> int:
-        return self._slice(start, end).count(self._delimiter) if end > start else 0
-
-    def _slice(self, start: int, end: int) -> bytes:
-        with open(self._path, "rb") as file:
-            file.seek(start)
-            return file.read(end - start)
+        return len(self._log.records(start, end)) if end > start else 0
 
     def plan(self, start: int, end: int, parallelism: int) -> list[Any]:
-        records = self._slice(start, end).split(self._delimiter)[:-1]
+        records = self._log.records(start, end)
         if len(records) < parallelism:
             return spread([[record] for record in records], scattered(start), parallelism)
         return [records[low:high] for low, high in filter(None, blocks(0, len(records), parallelism))]

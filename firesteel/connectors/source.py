@@ -57,6 +57,12 @@ class SplitSource(ABC):
     def plan(self, start: Any, end: Any, parallelism: int) -> list[Any]:
         """What each subtask reads between two positions, in order: subtask 0 the first block, and so on."""
 
+    def open(self, context: Any) -> None:  # noqa: B027 - optional to override
+        """Called once in each task before its first share, with the task's runtime context."""
+
+    def close(self) -> None:  # noqa: B027 - optional to override
+        """Called once in each task that opened it, after the last share or when the job ends otherwise."""
+
     @abstractmethod
     def read(self, share: Any) -> Iterator[Chunk | int]:
         """The records of a share, in chunks, each with its timestamps or None.

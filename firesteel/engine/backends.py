@@ -15,11 +15,18 @@ from firesteel.runtime.state.tables import TableFactory
 
 __all__ = ["table_factory"]
 
+_PLENTY = 4 * 1024**3
+
 _PORT = ("memory", "table", "blocks", "swept")
 
 
-def table_factory(configuration: Configuration, chosen: StateBackend | None, graph: JobGraph) -> TableFactory:
+def table_factory(
+    configuration: Configuration, chosen: StateBackend | None, graph: JobGraph, resident: bool = True
+) -> TableFactory:
     """The tables of the backend that the program chose, or else the configuration.
+
+    Where a subtask's batches do not all run in one process (not ``resident``), whole tables in memory would be read
+    again and again. There the hashmap backend reads what it needs and keeps it, as far as it can.
 
     >>> from firesteel.datastream.state_backend import HashMapStateBackend
     >>> table_factory(Configuration(), HashMapStateBackend(), None)
@@ -27,7 +34,7 @@ def table_factory(configuration: Configuration, chosen: StateBackend | None, gra
     """
     kind = chosen.type if chosen is not None else configuration.get_string("state.backend.type", "hashmap")
     if kind.lower() == "hashmap":
-        return HashMapTables()
+        return HashMapTables() if resident else RocksDBTables(_PLENTY)
     if kind.lower() == "rocksdb":
         memory = configuration.get_memory_bytes("state.backend.rocksdb.memory.fixed-per-slot", "256 mb")
         # The operators of a slot share what it has.

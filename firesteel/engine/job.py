@@ -42,7 +42,10 @@ class EngineJob(JobClient):
             graph=submission.graph,
             batch_mode=submission.batch_mode,
             job_parameters=submission.job_parameters,
-            tables=table_factory(submission.configuration, submission.state_backend, submission.graph),
+            tables=table_factory(
+                submission.configuration, submission.state_backend, submission.graph, self.processes_stay
+            ),
+            frames_memory=self.settings.frames_memory,
         )
         self.inbox = Inbox(self.spec)
         self._status = JobStatus.CREATED
@@ -53,6 +56,11 @@ class EngineJob(JobClient):
         self._thread = threading.Thread(target=self._main, name=f"firesteel-{submission.name}", daemon=True)
 
     # How it is run
+
+    @property
+    def processes_stay(self) -> bool:
+        """Whether a subtask finds what its last batch left in memory."""
+        return True
 
     @abstractmethod
     def prepare(self) -> str:

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from firesteel.runtime.task import JobSpec
 
-__all__ = ["JobPayload"]
+__all__ = ["JobPayload", "LifelineAddress"]
+
+
+@dataclass(frozen=True)
+class LifelineAddress:
+    """Where a job's driver listens, and the word by which it knows its own processes."""
+
+    host: str
+    port: int
+    secret: str
 
 
 @dataclass(frozen=True)
@@ -19,6 +28,8 @@ class JobPayload:
     job_id: str
     import_paths: tuple[str, ...]
     pickled: bytes
+    lifeline: LifelineAddress | None = None
+    """How a process that holds tasks of the job learns that it is over."""
 
     def load(self) -> JobSpec:
         """The job, with functions of its own."""

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 
 from firesteel.common.configuration import Configuration
+from firesteel.runtime.frames import FRAMES_MEMORY
 
 __all__ = ["Settings"]
 
@@ -23,6 +24,8 @@ class Settings:
     """``firesteel.batch.max-records``: a fixed limit of records a batch instead of a size found by itself."""
     interval_ms: int = 0
     """``firesteel.batch.interval``: the least time between the starts of two batches."""
+    frames_memory: int = FRAMES_MEMORY
+    """``firesteel.frames.memory``: bytes of a batch's frames that a subtask holds in memory; more wait in a file."""
     checkpoint_dir: str | None = None
     """``firesteel.checkpoint.dir``: where the query keeps its offsets and state; a temporary folder otherwise."""
     ui: bool = False
@@ -41,6 +44,7 @@ class Settings:
             target_ms=configuration.get_duration_ms("firesteel.batch.target-duration", 0),
             max_records=configuration.get_integer("firesteel.batch.max-records", 0),
             interval_ms=configuration.get_duration_ms("firesteel.batch.interval", 0),
+            frames_memory=configuration.get_memory_bytes("firesteel.frames.memory", FRAMES_MEMORY),
             checkpoint_dir=configuration.get_string("firesteel.checkpoint.dir", "") or None,
             ui=configuration.get_boolean("firesteel.spark.ui", False),
             progress=None if progress == "auto" else progress == "true",

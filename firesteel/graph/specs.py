@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from firesteel.common.watermark_strategy import WatermarkStrategy
 
 if TYPE_CHECKING:
+    from firesteel.datastream.output_tag import OutputTag
     from firesteel.datastream.state import MapStateDescriptor
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "CollectSpec",
     "FilterSpec",
     "FlatMapSpec",
+    "IntervalJoinSpec",
     "KeyedBroadcastProcessSpec",
     "KeyedCoProcessSpec",
     "KeyedProcessSpec",
@@ -32,6 +34,7 @@ __all__ = [
     "SourceSpec",
     "TimestampsSpec",
     "UnionSpec",
+    "WindowSpec",
 ]
 
 
@@ -203,6 +206,42 @@ class KeyedCoProcessSpec(OperatorSpec):
     """A KeyedCoProcessFunction (or a CoProcessFunction, which sets no timers) over two keyed inputs."""
 
     function: Any
+
+    @property
+    def stateful(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class WindowSpec(OperatorSpec):
+    """Windows on a keyed stream (``window_all`` is one on a single key)."""
+
+    assigner: Any
+    trigger: Any
+    fold: Any = None
+    """A ReduceFunction or AggregateFunction that keeps one value a window; None keeps the elements."""
+    function: Any = None
+    """A WindowFunction, ProcessWindowFunction or one for all windows; None emits what was folded."""
+    evictor: Any = None
+    allowed_lateness: int = 0
+    late_tag: OutputTag | None = None
+    """Where records go that come too late; without it they are counted and dropped."""
+
+    @property
+    def stateful(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class IntervalJoinSpec(OperatorSpec):
+    """Pairs of records of two keyed inputs whose times differ by no less than ``lower`` and no more than ``upper``."""
+
+    function: Any
+    lower: int
+    upper: int
+    """Both in milliseconds from the left record to the right one, and inclusive."""
+    left_late_tag: OutputTag | None = None
+    right_late_tag: OutputTag | None = None
 
     @property
     def stateful(self) -> bool:

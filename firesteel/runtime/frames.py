@@ -22,6 +22,7 @@ from typing import IO, Any, NamedTuple
 
 __all__ = [
     "DRIVER",
+    "FRAMES_MEMORY",
     "Chunk",
     "Element",
     "Frame",
@@ -36,6 +37,9 @@ __all__ = [
 
 DRIVER = 0xFF
 """The target stage of what goes to the driver: committables, printed lines, statistics."""
+
+FRAMES_MEMORY = 64 << 20
+"""Bytes of a batch's frames that a subtask holds in memory, where no setting says otherwise."""
 
 _HEADER = struct.Struct("<BHHHIq")
 
@@ -128,7 +132,7 @@ class FrameSpool:
     [[0], [1]]
     """
 
-    def __init__(self, limit: int = 64 << 20) -> None:
+    def __init__(self, limit: int = FRAMES_MEMORY) -> None:
         self._limit = limit
         self._held = 0
         self._cells: list[tuple[tuple[int, int, int], bytes | tuple[int, int]]] = []

@@ -16,7 +16,17 @@ from typing import Any
 from firesteel.graph.job_graph import Exchange, JobGraph
 from firesteel.graph.specs import SourceSpec, TimestampsSpec
 from firesteel.metrics.metricbase import Metric, MetricValue
-from firesteel.runtime.frames import DRIVER, Frame, FrameSpool, Mark, Watermark, decode, encode, header_of
+from firesteel.runtime.frames import (
+    DRIVER,
+    FRAMES_MEMORY,
+    Frame,
+    FrameSpool,
+    Mark,
+    Watermark,
+    decode,
+    encode,
+    header_of,
+)
 from firesteel.runtime.operators import Operator, Placement, Port, create_operator
 from firesteel.runtime.operators.sources import SourceOperator
 from firesteel.runtime.outputs import DirectReceiver, Sender
@@ -31,6 +41,9 @@ HEADER = b"\0header"
 
 CHUNK = 8192
 
+Header = tuple[bytes | None, dict[str, Any]]
+"""The token of the attempt that wrote it, and what each operator keeps."""
+
 
 @dataclass(frozen=True)
 class JobSpec:
@@ -44,6 +57,8 @@ class JobSpec:
     job_parameters: dict[str, str] = field(default_factory=dict)
     tables: TableFactory = field(default_factory=HashMapTables)
     """The state backend."""
+    frames_memory: int = FRAMES_MEMORY
+    """How many bytes of a batch's frames a subtask holds in memory; more wait in a file."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +107,8 @@ class StageTask:
         """By exchange the operator that it feeds and the input of it."""
         self._origins = _origins(job.graph)
         self._token: bytes | None = None
+        self._header: Header | None = None
+        """What ``outdated`` read, for the batch that follows."""
         self._open: list[Operator | Sender] = []
         """Whose functions were opened and are to be closed."""
         self._build()
@@ -175,7 +192,28 @@ class StageTask:
         )
         self._driver_sequence += 1
 
+    @property
+    def job_parallelism(self) -> int:
+        """The parallelism of the job's widest operator."""
+        return self._job.graph.parallelism
+
     # Running
+
+    def outdated(self, store: StateStore) -> bool:
+        """Whether the functions have seen a batch that the store has not, or the store one that they have not.
+
+        Then what they hold in their fields is worth nothing: a new task must start from the store.
+        """
+        if self._token is None:
+            return False
+        self._header = self._read_header(store)
+        return self._header[0] != self._token
+
+    @staticmethod
+    def _read_header(store: StateStore) -> Header:
+        (kept,) = store.get_many([HEADER])
+        found: Header = pickle.loads(kept) if kept else (None, {})
+        return found
 
     def run_source(self, share: SourceShare) -> Iterator[Frame]:
         """Stage 0: reads this subtask's share of every source."""
@@ -191,7 +229,7 @@ class StageTask:
 
     def run(self, cells: Iterable[bytes], store: StateStore) -> Iterator[Frame]:
         """A later stage: processes the frames meant for it and passes on the others."""
-        spool = FrameSpool()
+        spool = FrameSpool(self._job.frames_memory)
         foreign: list[bytes] = []
         time = None
         for cell in cells:
@@ -210,8 +248,8 @@ class StageTask:
             yield from self._process(spool, store, time)
 
     def _process(self, spool: FrameSpool, store: StateStore, time: int) -> Iterator[Frame]:
-        (kept,) = store.get_many([HEADER])
-        token, headers = pickle.loads(kept) if kept else (None, {})
+        token, headers = self._header or self._read_header(store)
+        self._header = None
         # What operators hold in memory is worth something only if the last batch that this store has seen is the one
         # they held it from. A token per attempt tells: a failed attempt's token never gets into the store.
         unchanged = token is not None and token == self._token
@@ -310,8 +348,15 @@ class StageTask:
     def close(self) -> None:
         """Closes the user's functions, once: after the last record, or when the job ends otherwise."""
         opened, self._open = self._open, []
+        failures = []
         for one in opened:
-            one.close()
+            try:
+                one.close()
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            # Nothing stays open because something else failed to close; the first failure is told.
+            raise failures[0]
 
 
 @contextlib.contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -91,12 +93,20 @@ def test_frames_beyond_the_limit_wait_in_a_file_and_come_back_in_order() -> None
     assert spool._file is None
 
 
-def test_a_batch_larger_than_a_spool_holds_in_memory() -> None:
-    """90 MB of records in one batch for one subtask: the spool's limit is 64 MB."""
-    env = spark_env(1, {"firesteel.batch.max-records": 1_000_000})
-    numbers = env.from_source(NumberSequenceSource(0, 8999), NONE, "numbers")
+def deleted_files() -> int:
+    """How many files without a name this process has open: a spool's is one."""
+    folder = Path("/proc/self/fd")
+    links = [os.readlink(link) for link in folder.iterdir() if link.is_symlink() and os.path.lexists(link)]
+    return len([link for link in links if link.startswith(tempfile.gettempdir()) and link.endswith("(deleted)")])
+
+
+@pytest.mark.parametrize(("limit", "files"), [("1 mb", 1), ("64 mb", 0)])
+def test_a_batch_larger_than_a_spool_holds_in_memory(limit: str, files: int) -> None:
+    """About 9 MB of records in one batch for one subtask."""
+    env = spark_env(1, {"firesteel.batch.max-records": 1_000_000, "firesteel.frames.memory": limit})
+    numbers = env.from_source(NumberSequenceSource(0, 899), NONE, "numbers")
     # Texts that differ: equal ones would be one object in a frame.
     texts = numbers.map(lambda n: (n, f"{n:05d}" * 2000))
-    summed = texts.key_by(lambda pair: 0).map(lambda pair: (pair[0], len(pair[1]), pair[1][:5]))
+    summed = texts.key_by(lambda pair: 0).map(lambda pair: (pair[0], len(pair[1]), pair[1][:5], deleted_files()))
     with summed.execute_and_collect() as records:
-        assert list(records) == [(n, 10_000, f"{n:05d}") for n in range(9000)]
+        assert list(records) == [(n, 10_000, f"{n:05d}", files) for n in range(900)]

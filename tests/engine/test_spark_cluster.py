@@ -121,3 +121,50 @@ def test_both_executors_work_with_this_python(master: str, tmp_path: Path) -> No
     assert sorted(key for key, _, _ in records) == sorted(n % 4 for n in range(80))
     assert {executor for _, executor, _ in records} == {"0", "1"}
     assert {os.path.realpath(python) for _, _, python in records} == {os.path.realpath(sys.executable)}
+
+
+CANCELLED = """
+    import sys
+    import time
+    from pathlib import Path
+
+    from firesteel.common import WatermarkStrategy
+    from firesteel.datastream import MapFunction, StreamExecutionEnvironment
+    from firesteel.datastream.connectors.datagen import DataGeneratorSource
+
+    folder = Path(sys.argv[1])
+
+    class Life(MapFunction):
+        def __init__(self, name):
+            self.name = name
+
+        def open(self, runtime_context):
+            self.place = f"{self.name}-{runtime_context.get_index_of_this_subtask()}"
+            (folder / f"open-{self.place}").touch()
+
+        def map(self, value):
+            return value
+
+        def close(self):
+            (folder / f"close-{self.place}").touch()
+
+    if __name__ == "__main__":
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.set_parallelism(2)
+        source = DataGeneratorSource(lambda n: n, records_per_second=200)
+        numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+        numbers.map(Life("map")).key_by(lambda n: n % 7).map(Life("keyed")).print()
+        client = env.execute_async("cancelled")
+        while len(list(folder.glob("open-*"))) < 4:
+            time.sleep(0.1)
+        client.cancel().result()
+"""
+
+
+def test_cancel_closes_the_functions_in_all_executors(master: str, tmp_path: Path) -> None:
+    (tmp_path / "life").mkdir()
+    done = run_script(write_script(tmp_path, CANCELLED), str(tmp_path / "life"), FIRESTEEL_MASTER=master)
+    assert done.returncode == 0, done.stderr
+    places = [f"{name}-{n}" for name in ("keyed", "map") for n in (0, 1)]
+    files = sorted(file.name for file in (tmp_path / "life").iterdir())
+    assert files == sorted(f"{event}-{place}" for event in ("close", "open") for place in places)

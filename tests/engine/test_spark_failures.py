@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ from sparkkit import BATCH, WORD_COUNT, run_script, spark_env, write_script
 
 from firesteel.common import Types
 from firesteel.datastream import RuntimeExecutionMode
-from firesteel.errors import JobExecutionError, ProgramError, SerializationError
+from firesteel.engine.spark.masters import check_master
+from firesteel.errors import JobExecutionError, ProgramError, SerializationError, SetupError
 
 
 def boom(value: Any) -> Any:
@@ -138,3 +141,40 @@ def test_a_port_in_use(tmp_path: Path) -> None:
     line = last_line(done.stderr)
     assert line.startswith("firesteel.errors.SetupError: Spark cannot start: a port it was told to use is taken: ")
     assert f"{port} (spark.ui.port)" in line
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("spark://127.0.0.1:{closed}", r"SetupError: Nothing answers at the Spark master .*127.0.0.1:\d+: .*refused"),
+        ("spark://no-such-host.invalid:7077", r"SetupError: Nothing answers at the Spark master .*invalid:7077: "),
+        ("spark://127.0.0.1", r"ConfigurationError: 'spark://127.0.0.1' is no address of a Spark master"),
+    ],
+    ids=["closed port", "unknown host", "no port"],
+)
+def test_a_master_that_is_not_there_is_told_at_once(address: str, expected: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        closed = taken.getsockname()[1]
+    program = write_script(tmp_path, WORD_COUNT)
+    began = time.monotonic()
+    done = run_script(program, FIRESTEEL_MASTER=address.format(closed=closed))
+    assert time.monotonic() - began < 15, "Spark alone takes a minute"
+    assert done.returncode == 1
+    assert re.search(expected, last_line(done.stderr)), done.stderr
+
+
+def test_of_several_masters_one_is_enough() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        check_master(f"spark://127.0.0.1:{port},127.0.0.1:{there.getsockname()[1]}")
+
+
+def test_a_master_that_does_not_answer_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(address: tuple[str, int], timeout: float) -> Any:
+        assert timeout <= 5
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr(socket, "create_connection", silent)
+    with pytest.raises(SetupError, match=r"'spark://10.0.0.1:7077' \(10.0.0.1:7077: timed out\)"):
+        check_master("spark://10.0.0.1:7077")

@@ -36,15 +36,18 @@ def test_without_logging_there_is_nothing_but_the_result(tmp_path: Path) -> None
     assert done.stderr == ""
 
 
-def test_with_logging_one_line_at_the_start_and_one_at_the_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ui", [False, True], ids=["without Spark's page", "with Spark's page"])
+def test_with_logging_one_line_at_the_start_and_one_at_the_end(ui: bool, tmp_path: Path) -> None:
     head = "    import logging\n    logging.basicConfig(level=logging.INFO)\n"
-    done = run_script(write_script(tmp_path, head + WORD_COUNT))
+    settings = {"FIRESTEEL_SETTINGS": "firesteel.spark.ui=true\x1fspark.ui.port=0"} if ui else {}
+    done = run_script(write_script(tmp_path, head + WORD_COUNT), **settings)
     assert done.returncode == 0, done.stderr
     assert without_subtask(done.stdout) == WORD_COUNT_LINES
     ours = [line for line in done.stderr.splitlines() if line.startswith("INFO:firesteel:")]
     assert len(ours) == 2, done.stderr
     assert re.fullmatch(
-        r"INFO:firesteel:job 'word count' \([0-9a-f]{32}\) starts in STREAMING mode, parallelism 2, on local\[\d+\].*",
+        r"INFO:firesteel:job 'word count' \([0-9a-f]{32}\) starts in STREAMING mode, parallelism 2, on local\[\d+\]"
+        + (r", Spark's page at http://(127\.0\.0\.1|localhost):\d+" if ui else ""),
         ours[0],
     )
     end = r"INFO:firesteel:job 'word count' finished after [\d.]+ s: 3 records, [\d,]+ records/s, \d+ batches"

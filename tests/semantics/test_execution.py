@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import tempfile
 import threading
 import time
 from typing import Any
@@ -12,7 +13,7 @@ from kit import Counted, ascending, eventually, slow_numbers
 
 from firesteel.common import JobStatus, WatermarkStrategy
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
-from firesteel.errors import JobCancelledError, JobExecutionError
+from firesteel.errors import ConfigurationError, JobCancelledError, JobExecutionError
 
 NONE = WatermarkStrategy.no_watermarks()
 
@@ -175,3 +176,27 @@ def test_from_source_assigns_timestamps_in_python(run: Any) -> None:
         return env.from_source(source, ascending(), "numbers").key_by(first).process(TimerLog())
 
     assert [entry[:3] for entry in run(build)] == [("element", "a", 0), ("element", "a", 10), ("timer", "a", 5)]
+
+
+@pytest.mark.parametrize(("limit", "files"), [("1 kb", 3), (None, 0)])
+def test_how_much_of_a_batch_is_held_in_memory(make_env: Any, monkeypatch: Any, limit: str | None, files: int) -> None:
+    made = []
+    make = tempfile.TemporaryFile
+
+    def counted(**options: Any) -> Any:
+        made.append(options["prefix"])
+        return make(**options)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", counted)
+    env = make_env(3, {} if limit is None else {"firesteel.frames.memory": limit})
+    texts = [f"{n:04d}" * 100 for n in range(60)]
+    with env.from_collection(texts).key_by(lambda text: text).map(lambda text: text).execute_and_collect() as records:
+        assert sorted(records) == texts
+    assert made == ["firesteel-spool-"] * files
+
+
+def test_a_limit_that_is_no_size(make_env: Any) -> None:
+    env = make_env(1, {"firesteel.frames.memory": "much"})
+    env.from_collection([1]).print()
+    with pytest.raises(ConfigurationError, match=r"Setting 'firesteel.frames.memory': 'much' is not a memory size"):
+        env.execute()

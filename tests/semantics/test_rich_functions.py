@@ -24,6 +24,7 @@ from firesteel.datastream import (
     RuntimeExecutionMode,
     SinkFunction,
 )
+from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.errors import JobExecutionError
 
 
@@ -117,6 +118,38 @@ def test_open_and_close_come_once_per_subtask(
     for name in FUNCTIONS:
         notes = sorted((tmp_path / name).read_text().split("\n")[:-1])
         assert notes == sorted(f"{n} {event}" for n in range(parallelism) for event in ("open", "close")), name
+
+
+class DiaryGenerator(Diary, MapFunction):
+    def map(self, value: Any) -> Any:
+        return self.subtask, value
+
+
+@pytest.mark.both_engines
+def test_the_function_of_a_generator_is_opened_and_closed(make_env: Any, parallelism: int, tmp_path: Path) -> None:
+    source = DataGeneratorSource(DiaryGenerator(tmp_path, "generator"), count=12)
+    env = make_env(parallelism, {"firesteel.batch.max-records": "6"})
+    with env.from_source(source, WatermarkStrategy.no_watermarks(), "made").execute_and_collect() as records:
+        found = list(records)
+    assert sorted(index for _, index in found) == list(range(12))
+    assert {subtask for subtask, _ in found} == set(range(parallelism))
+    notes = sorted((tmp_path / "generator").read_text().split("\n")[:-1])
+    assert notes == sorted(f"{n} {event}" for n in range(parallelism) for event in ("open", "close"))
+
+
+def test_a_generator_that_cannot_be_opened(make_env: Any) -> None:
+    class Locked(MapFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            raise OSError("no key")
+
+        def map(self, value: Any) -> Any:
+            return value
+
+    env = make_env()
+    env.from_source(DataGeneratorSource(Locked(), count=1), WatermarkStrategy.no_watermarks(), "made").print()
+    with pytest.raises(JobExecutionError, match="OSError: no key") as caught:
+        env.execute()
+    assert caught.value.operator == "Source: made"
 
 
 def test_functions_are_closed_after_a_failure(make_env: Any, tmp_path: Path) -> None:

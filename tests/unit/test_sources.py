@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from firesteel.connectors import socket as socket_module
 from firesteel.connectors.blocks import blocks
 from firesteel.connectors.collection import CollectionSource
+from firesteel.connectors.record_log import RecordLog
 from firesteel.connectors.sequence import GeneratedSource, SequenceSource
 from firesteel.connectors.socket import SocketSource
 from firesteel.connectors.source import CHUNK_RECORDS, SplitSource
@@ -238,6 +240,37 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.002)
 
 
+class TestRecordLog:
+    @given(
+        st.lists(st.lists(st.text("ab", max_size=3), max_size=4), max_size=6),
+        st.sampled_from(["a", "aa", "aba", "ab", "b"]),
+        st.integers(1, 8),
+    )
+    def test_any_pieces_any_breaks_any_batches(self, lines: list[list[str]], delimiter: str, batch: int) -> None:
+        """Several connections, each of them some pieces."""
+        expected: list[bytes] = []
+        with tempfile.TemporaryDirectory() as folder:
+            log = RecordLog(folder, delimiter.encode())
+            for pieces in lines:
+                for piece in pieces:
+                    log.append(piece.encode())
+                log.cut()
+                records = "".join(pieces).split(delimiter)
+                expected += [r.encode() for r in (records if records[-1] else records[:-1])]
+            assert log.records(0, log.complete) == expected
+            ends, found = [0], []
+            while ends[-1] < log.complete:
+                end = log.last_end(ends[-1], min(log.complete, ends[-1] + batch)) or log.complete
+                found += log.records(ends[-1], end)
+                ends.append(end)
+            assert found == expected
+            log.close()
+            again = RecordLog(folder, delimiter.encode())
+            assert (again.durable, again.complete) == (log.durable, log.complete)
+            assert again.records(0, again.complete) == expected
+            again.close()
+
+
 class TestSocket:
     @pytest.fixture
     def server(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
@@ -294,13 +327,36 @@ class TestSocket:
             time.sleep(0.01)
         assert self.lines(source, 3)[0] == ["one", "two", "th\r"]
 
+    @pytest.mark.parametrize("pieces", [[b"xaaayaazaaaaw"], [b"xa", b"aa", b"yaa", b"zaaa", b"aw"], None])
+    def test_a_delimiter_that_overlaps_itself(
+        self, server: Server, start: Callable[..., SocketSource], pieces: list[bytes] | None
+    ) -> None:
+        text = b"xaaayaazaaaaw"
+        source = start(delimiter="aa")
+        server.accept()
+        for piece in pieces or [text[n : n + 1] for n in range(len(text))]:
+            server.send(piece)
+            time.sleep(0.005)
+        assert self.lines(source, 4)[0] == ["x", "ay", "z", ""]
+        # Half a delimiter at the break belongs to the record, and does not eat the next one's beginning.
+        server.send(b"a")
+        wait_for(lambda: source._log.durable == len(text) + 1)
+        server.hang_up()
+        server.accept()
+        server.send(b"abaa")
+        lines, position = self.lines(source, 6)
+        assert lines == ["x", "ay", "z", "", "wa", "ab"]
+        source.stop()
+        again = start(delimiter="aa")
+        assert read(again, again.plan(0, position, 1)) == lines
+
     def test_half_a_record_is_not_offered(self, server: Server, start: Callable[..., SocketSource]) -> None:
         source = start()
         server.accept()
         server.send(b"whole\nhal")
         lines, position = self.lines(source, 1)
         assert lines == ["whole"]
-        wait_for(lambda: source._durable == len(b"whole\nhal"))
+        wait_for(lambda: source._log.durable == len(b"whole\nhal"))
         assert source.latest(position, 10**6) == position
 
     def test_it_connects_again_and_a_broken_connection_ends_its_record(
@@ -309,7 +365,7 @@ class TestSocket:
         source = start()
         server.accept()
         server.send(b"one\nbro")
-        wait_for(lambda: source._durable == 7)
+        wait_for(lambda: source._log.durable == 7)
         server.hang_up()
         server.accept()
         server.send(b"two\n")

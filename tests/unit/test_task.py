@@ -19,12 +19,13 @@ from firesteel.common.watermark_strategy import TimestampAssigner
 from firesteel.datastream import (
     AsyncDataStream,
     AsyncFunction,
+    CheckpointedFunction,
     KeyedProcessFunction,
     MapFunction,
     RuntimeContext,
     StreamExecutionEnvironment,
 )
-from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from firesteel.engine.coordinator import Coordinator
 from firesteel.engine.pickling import pickle_job
 from firesteel.engine.settings import Settings
@@ -52,6 +53,21 @@ class Timed(KeyedProcessFunction):
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
         yield timestamp
+
+
+class Numbering(MapFunction, CheckpointedFunction):
+    """Keeps a count in a field of its own."""
+
+    def initialize_state(self, context: Any) -> None:
+        self.saved = context.get_operator_state_store().get_list_state(ListStateDescriptor("count", Types.INT()))
+        self.count = sum(self.saved.get())
+
+    def map(self, value: int) -> Any:
+        self.count += 1
+        return value, self.count
+
+    def snapshot_state(self, context: Any) -> None:
+        self.saved.update([self.count])
 
 
 class Slow(AsyncFunction):
@@ -97,8 +113,12 @@ class Run:
                 if backwards:
                     cells.reverse()
                 store = self.stores.setdefault((stage.index, subtask), MemoryStore())
-                if cells:
-                    every += self.task(stage.index, subtask).run(cells, store)
+                if not cells:
+                    continue
+                if self.task(stage.index, subtask).outdated(store):
+                    # As a worker does it.
+                    del self.tasks[stage.index, subtask]
+                every += self.task(stage.index, subtask).run(cells, store)
         return every
 
 
@@ -118,7 +138,10 @@ def programs() -> dict[str, Any]:
         answered = AsyncDataStream.ordered_wait(timed, Slow(), Time.seconds(10), 4)
         answered.key_by(lambda n: n % 5).process(Timed()).print()
 
-    return {"keyed": keyed, "shipped": shipped, "asked": asked}
+    def numbered(env: StreamExecutionEnvironment) -> None:
+        env.from_collection(list(range(40))).rebalance().map(Numbering()).print()
+
+    return {"keyed": keyed, "shipped": shipped, "asked": asked, "numbered": numbered}
 
 
 @pytest.mark.parametrize("program", list(programs()))

@@ -15,7 +15,7 @@ __all__ = ["DataGeneratorSource"]
 
 
 class DataGeneratorSource(Source):
-    """Calls a function (or a MapFunction) with 0, 1, 2, … and streams what it returns.
+    """Calls a function (or a MapFunction, with its open() and close()) with 0, 1, 2, … and streams what it returns.
 
     ``count`` None means without end. ``records_per_second`` limits the rate of all subtasks together. The function
     must return the same record for the same index, or a replayed batch would differ.
@@ -35,9 +35,11 @@ class DataGeneratorSource(Source):
             raise ProgramError(f"count must be 0 or more (or None for no end), got {count}.")
         if records_per_second is not None and records_per_second <= 0:
             raise ProgramError(f"records_per_second must be above 0, got {records_per_second}.")
-        self._function = getattr(function, "func", None) or function.map
+        self._function = function
         self._count = count
         self._per_second = records_per_second
 
     def split_source(self) -> SplitSource:
-        return GeneratedSource(self._function, self._count, self._per_second)
+        # A plain callable without the wrapper around it: it is called for every record.
+        call = getattr(self._function, "func", None) or self._function.map
+        return GeneratedSource(call, self._count, self._per_second, self._function)

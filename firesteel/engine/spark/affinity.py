@@ -15,8 +15,8 @@ pass through the front.
    name is taken and the front runs the task itself.
 3. It connects to the host, making it by a fork if there is none, hands over the socket and waits.
 4. The host runs PySpark's own worker loop on the socket and says how it went.
-5. If the front dies (Spark killed the task), the host dies; if the host dies, the front ends with an error, which Spark
-   takes for a crashed worker.
+5. If the front dies (Spark killed the task), the host interrupts the task, closes the users' functions and dies; if the
+   host dies, the front ends with an error, which Spark takes for a crashed worker.
 
 Names are abstract Unix addresses: the kernel forgets them with their owner, so nothing is ever left behind. Where they
 do not exist (outside Linux), tasks run in the fronts.
@@ -34,7 +34,9 @@ import time
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-__all__ = ["install"]
+from firesteel.engine.spark.tasks import TASKS
+
+__all__ = ["available", "install"]
 
 _HEAD = struct.Struct(">iii")
 _START_OF_INIT = -9
@@ -44,9 +46,14 @@ _IDLE_SECONDS = 900
 Main = Callable[[Any, Any], None]
 
 
+def available() -> bool:
+    """Whether a subtask's batches all run in one process here."""
+    return sys.platform.startswith("linux") and os.environ.get("FIRESTEEL_AFFINITY") != "off"
+
+
 def install(worker: Any) -> None:
     """Puts the front into PySpark's worker module, in the process that workers are forked from."""
-    if not sys.platform.startswith("linux") or os.environ.get("FIRESTEEL_AFFINITY") == "off":
+    if not available():
         return
     from pyspark.serializers import SpecialLengths
 
@@ -147,13 +154,16 @@ class _Front:
             except TimeoutError:
                 continue
             front.setblocking(True)
-            self._task(front)
+            self._task(front, listener)
             last_used = time.monotonic()
+            if TASKS.leaving:
+                break
+        TASKS.close_all()
 
-    def _task(self, front: socket.socket) -> None:
+    def _task(self, front: socket.socket, listener: socket.socket) -> None:
         _, (descriptor,), _, _ = socket.recv_fds(front, 1, 1)
         done = threading.Event()
-        threading.Thread(target=_die_with, args=(front, done), daemon=True).start()
+        threading.Thread(target=_die_with, args=(front, listener, done), daemon=True).start()
         code = b"0"
         size = int(os.environ.get("SPARK_BUFFER_SIZE", "65536"))
         with os.fdopen(os.dup(descriptor), "rb", size) as infile, os.fdopen(descriptor, "wb", size) as outfile:
@@ -191,9 +201,11 @@ def _alive(process: int) -> bool:
     return True
 
 
-def _die_with(front: socket.socket, done: threading.Event) -> None:
+def _die_with(front: socket.socket, listener: socket.socket, done: threading.Event) -> None:
     """Ends this process when the front ends before the task does: that is how Spark kills a task."""
     with contextlib.suppress(OSError):
         front.recv(1)
     if not done.is_set():
-        os._exit(1)
+        # The next task of this partition must not come here: it gets a new host.
+        listener.close()
+        TASKS.leave()

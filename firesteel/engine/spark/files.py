@@ -12,7 +12,7 @@ from firesteel.engine.settings import Settings
 from firesteel.graph.specs import SourceSpec
 from firesteel.runtime.task import JobSpec
 
-__all__ = ["slim", "write_job"]
+__all__ = ["pack_job", "slim", "write_job"]
 
 
 def slim(job: JobSpec) -> JobSpec:
@@ -27,11 +27,13 @@ def slim(job: JobSpec) -> JobSpec:
     return replace(job, graph=replace(job.graph, graph=replace(stream, nodes=nodes)))
 
 
-def write_job(directory: str, job: JobSpec, settings: Settings, durable: str, paths: tuple[str, ...]) -> JobPayload:
-    """Leaves a job where the source's processes find it. Returns what travels to the tasks."""
-    for_tasks = pickle_job(slim(job), paths)
-    whole = pickle_job(job, paths)
+def pack_job(job: JobSpec, paths: tuple[str, ...]) -> tuple[JobPayload, JobPayload]:
+    """The job as its tasks need it and the whole of it, or an error that names what cannot travel."""
+    return pickle_job(slim(job), paths), pickle_job(job, paths)
+
+
+def write_job(directory: str, for_tasks: JobPayload, whole: JobPayload, settings: Settings, durable: str) -> None:
+    """Leaves a job where the source's processes find it."""
     for name, content in (("tasks.pkl", for_tasks), ("coordinator.pkl", (whole, settings, durable))):
         with open(os.path.join(directory, name), "wb") as file:
             pickle.dump(content, file, pickle.HIGHEST_PROTOCOL)
-    return for_tasks

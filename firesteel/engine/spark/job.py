@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import tempfile
 import time
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from firesteel.engine.job import EngineJob
+from firesteel.engine.spark import affinity
 from firesteel.engine.spark.errors import translate
-from firesteel.engine.spark.files import write_job
+from firesteel.engine.spark.files import pack_job, write_job
+from firesteel.engine.spark.lifeline import Lifeline
 from firesteel.engine.spark.session import get_session, import_paths, ship_files
 from firesteel.engine.spark.source import CONTROL, FiresteelDataSource
 from firesteel.engine.spark.stage import batch_stage, streaming_stage
@@ -21,6 +25,8 @@ from firesteel.engine.submission import Submission
 from firesteel.errors import JobExecutionError
 
 __all__ = ["SparkJob"]
+
+logger = logging.getLogger("firesteel")
 
 
 class SparkJob(EngineJob):
@@ -32,6 +38,11 @@ class SparkJob(EngineJob):
         self._query: Any = None
         self._failure: BaseException | None = None
         self._session: SparkSession | None = None
+        self._lifeline: Lifeline | None = None
+
+    @property
+    def processes_stay(self) -> bool:
+        return affinity.available()
 
     def prepare(self) -> str:
         # 1. The job's local folder: what the source's processes read. It goes with the job.
@@ -39,10 +50,14 @@ class SparkJob(EngineJob):
         # 2. What cannot be pickled is found before Spark is started.
         durable = self.settings.checkpoint_dir or os.path.join(self._directory, "checkpoint")
         sources = os.path.join(durable, "firesteel-sources")
-        paths = import_paths(self.settings)
-        payload = write_job(self._directory, self.spec, self.settings, sources, paths)
-        # 3. Spark, and the query's plan.
+        payload, whole = pack_job(self.spec, import_paths(self.settings))
+        # 3. Spark, and the line by which its workers will learn that the job is over.
         session = self._session = get_session(self.settings, self.spec.name)
+        self._lifeline = _lifeline(session)
+        if self._lifeline is not None:
+            payload = replace(payload, lifeline=self._lifeline.address)
+        write_job(self._directory, payload, whole, self.settings, sources)
+        # 4. The query's plan.
         ship_files(session, self.submission)
         session.dataSource.register(FiresteelDataSource)
         width = self.spec.graph.parallelism
@@ -95,6 +110,9 @@ class SparkJob(EngineJob):
     def run(self) -> None:
         try:
             if self.spec.batch_mode:
+                assert self._session is not None
+                # A group of its own, so that cancelling this job cancels no other.
+                self._session.sparkContext.setJobGroup(self.job_id, self.spec.name, interruptOnCancel=True)
                 self._take(self._batch, 0)
                 return
             while not self.inbox.finished.wait(0.05):
@@ -124,8 +142,23 @@ class SparkJob(EngineJob):
         if self._query is not None:
             self._query.stop()
         elif self._session is not None:
-            self._session.sparkContext.cancelAllJobs()
+            self._session.sparkContext.cancelJobGroup(self.job_id)
 
     def clean_up(self) -> None:
+        if self._lifeline is not None:
+            # After the last batch there is nothing left to close; after a failure or a cancellation there is.
+            for failed in self._lifeline.end():
+                logger.warning("closing the functions of job %r: %s", self.spec.name, failed)
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _lifeline(session: SparkSession) -> Lifeline | None:
+    """On the address by which Spark's executors reach the driver. Jobs run without it, too."""
+    conf = session.sparkContext.getConf()
+    host = str(conf.get("spark.driver.host", "127.0.0.1"))
+    try:
+        return Lifeline(host, str(conf.get("spark.driver.bindAddress", host)))
+    except OSError as error:
+        logger.warning("cannot listen on %s (%s): close() will not be called if the job is cancelled", host, error)
+        return None

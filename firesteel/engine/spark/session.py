@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from firesteel.engine.settings import Settings
 from firesteel.engine.spark.home import SparkHome, spark_home
 from firesteel.engine.spark.java import find_java
+from firesteel.engine.spark.masters import check_master
 from firesteel.engine.spark.output import forward_worker_output
 from firesteel.engine.spark.warmup import warm_up_later
 from firesteel.engine.submission import Submission
@@ -35,6 +36,9 @@ DEFAULTS = {
     # The state store: RocksDB, and per batch only what changed is uploaded.
     f"{_STATE_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
+    # RocksDB's memory is outside the JVM's heap: without a limit it would grow with the state.
+    f"{_STATE_STORE}.rocksdb.boundedMemoryUsage": "true",
+    f"{_STATE_STORE}.rocksdb.maxMemoryUsageMB": "512",
     # Counting rows would cost every write a read.
     f"{_STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
     # A subtask is a partition: nothing may merge or split partitions behind our back.
@@ -100,6 +104,7 @@ def _apply(session: SparkSession, settings: Settings) -> None:
 def _start(settings: Settings, name: str) -> SparkSession:
     # The bridge to the JVM logs every call that ends in an exception; what fails is raised, so it need not say so.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    check_master(settings.master)
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.home)
     local = _is_local(settings.master)

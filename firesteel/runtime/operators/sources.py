@@ -15,6 +15,18 @@ __all__ = ["SourceOperator"]
 
 @handles(SourceSpec)
 class SourceOperator(Operator):
+    def open(self) -> None:
+        try:
+            self.spec.source.open(self.context)
+        except Exception as error:
+            raise self.failure(error) from error
+
+    def close(self) -> None:
+        try:
+            self.spec.source.close()
+        except Exception as error:
+            raise self.failure(error) from error
+
     def read(self, share: Any, ended: bool) -> Iterator[int]:
         """Reads one subtask's share of a batch chunk by chunk. Yields the number of records of each."""
         if share is not None:
