@@ -18,7 +18,7 @@ from firesteel.datastream.time_domain import TimeDomain
 from firesteel.errors import ProgramError
 from firesteel.graph.specs import AsyncWaitSpec
 from firesteel.runtime.failures import OperatorFailure
-from firesteel.runtime.operators import Placement, create_operator
+from firesteel.runtime.operators import Operator, Placement, create_operator
 from firesteel.runtime.state.store import MemoryStore
 from firesteel.runtime.task import HEADER
 from firesteel.runtime.watermarks import MAX_WATERMARK
@@ -47,6 +47,7 @@ class Harness(RecordedOutputs):
         self._store = MemoryStore({} if snapshot is None else dict(snapshot.cells))
         self._header: dict[str, Any] = {} if snapshot is None else snapshot.header()
         self._opened = self._closed = False
+        self._to_close = contextlib.ExitStack()
         edges = sorted(job.graph.graph.inputs(node.id), key=lambda edge: edge.ordinal)
         self._operator = create_operator(
             Placement(
@@ -74,20 +75,23 @@ class Harness(RecordedOutputs):
         """Opens the function. The first element, watermark or moment does so too if nobody did."""
         if not self._opened:
             self._opened = True
-            with self._told():
-                self._operator.open()
-                for inlet in self._inlets:
-                    inlet.open()
+            parts: list[Operator | Inlet] = [self._operator, *self._inlets]
+            try:
+                with self._told():
+                    for part in parts:
+                        part.open()
+                        self._to_close.callback(part.close)
+            except Exception:
+                with contextlib.suppress(Exception):
+                    self.close()
+                raise
         return self
 
     def close(self) -> None:
-        """Closes the function, once."""
-        if self._opened and not self._closed:
-            self._closed = True
-            with self._told():
-                self._operator.close()
-                for inlet in self._inlets:
-                    inlet.close()
+        """Closes what was opened, once."""
+        self._closed = self._opened
+        with self._told():
+            self._to_close.close()
 
     def __enter__(self: H) -> H:
         return self.open()

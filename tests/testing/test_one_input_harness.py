@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -16,6 +16,7 @@ from firesteel.datastream import (
     FilterFunction,
     FlatMapFunction,
     KeyedProcessFunction,
+    KeySelector,
     MapFunction,
     OutputTag,
     ProcessFunction,
@@ -319,8 +320,35 @@ class Unopenable(MapFunction):
 
 
 def test_a_failure_in_open() -> None:
+    harness = OneInputHarness(Unopenable())
     with pytest.raises(JobExecutionError, match="ConnectionError: nobody is there"):
-        OneInputHarness(Unopenable()).open()
+        harness.process_element("a")
+    with pytest.raises(ProgramError, match="The harness is closed"):
+        harness.process_element("a")
+    harness.close()
+
+
+class Unclosable(Join):
+    def close(self) -> None:
+        raise OSError("the disk is full")
+
+
+class Selector(KeySelector):
+    closed: ClassVar[list[str]] = []
+
+    def get_key(self, value: Any) -> Any:
+        return value[0]
+
+    def close(self) -> None:
+        self.closed.append("selector")
+
+
+def test_a_failure_in_close_leaves_nothing_open() -> None:
+    harness = OneInputHarness(Unclosable(), Selector()).open()
+    with pytest.raises(JobExecutionError, match="OSError: the disk is full"):
+        harness.close()
+    assert Selector.closed == ["selector"]
+    harness.close()
 
 
 class Holding(MapFunction):
