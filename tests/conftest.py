@@ -25,7 +25,8 @@ ENGINES: dict[str, dict[str, str]] = {
 SPARK_SAMPLE = (
     "test_word_count.py::test_batch_gives_final_counts_only[3-spark]",
     "test_dataflow.py::test_none_is_a_record_and_a_key[2-spark]",
-    "test_event_time.py::test_timers_set_and_deleted_inside_on_timer[spark-at a watermark]",
+    "test_transcripts.py::test_on_an_engine[spark-hashmap-timers of event time]",
+    "test_transcripts.py::test_on_an_engine[spark-rocksdb-time to live from writing]",
     "test_partitioning.py::test_partition_custom_decides_itself[spark]",
     "test_processing_time.py::test_they_fire_in_batch[2-spark]",
     "test_keyed_state.py::test_rich_functions_on_a_keyed_stream_have_state[2-spark-streaming]",

@@ -111,13 +111,18 @@ class Coordinator:
             return start
         positions, records = self._positions(start)
         last = all(source.ended(positions[node_id]) for node_id, source in self._sources.items())
-        now = max(self._clock(), start["time"])
+        now = max(self._now(positions), start["time"])
         if not (records or last or positions != start["positions"] or self._must_tick(start, now)):
             time.sleep(IDLE_WAIT)
             return start
         self._fresh = False
         self._started = (records, time.monotonic())
         return {"batch": start["batch"] + 1, "time": now, "last": last, "positions": positions}
+
+    def _now(self, positions: dict[str, Any]) -> int:
+        told = [source.processing_time(positions[node_id]) for node_id, source in self._sources.items()]
+        moments = [moment for moment in told if moment is not None]
+        return max(moments) if moments else self._clock()
 
     def _due(self) -> bool:
         return self._started is None or time.monotonic() - self._started[1] >= self._settings.interval_ms / 1000
@@ -180,8 +185,18 @@ class Coordinator:
         """The shares of one batch with all there is, for BATCH mode."""
         start = self.initial()
         self.start()
-        positions = {n: s.latest(start["positions"][n], 1 << 62) for n, s in self._sources.items()}
-        return self.plan(start, {"batch": 1, "time": self._clock(), "last": True, "positions": positions})
+        positions = {n: self._end(s, start["positions"][n]) for n, s in self._sources.items()}
+        return self.plan(start, {"batch": 1, "time": self._now(positions), "last": True, "positions": positions})
+
+    @staticmethod
+    def _end(source: SplitSource, position: Any) -> Any:
+        """A source may not offer all it has at once: one that is limited in speed, or one that is a script."""
+        while not source.ended(position):
+            reached = source.latest(position, 1 << 62)
+            if reached == position:
+                time.sleep(IDLE_WAIT)
+            position = reached
+        return position
 
     def committed(self, offset: Offset) -> None:
         for node_id, source in self._sources.items():

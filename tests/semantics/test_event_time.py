@@ -1,4 +1,7 @@
-"""Event-time timers and watermarks, told as transcripts: what came in, what came out."""
+"""Event time in running jobs: watermarks from strategies, across stages and subtasks, and in BATCH mode.
+
+What a function sees of them, step by step, is in the transcripts.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from firesteel.datastream import (
     TimeDomain,
 )
 from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.testing import OneInputHarness
 
 ONE_BY_ONE = {"firesteel.batch.max-records": "1"}
 
@@ -39,24 +43,6 @@ def test_the_last_watermark_fires_every_timer(run: Any, parallelism: int) -> Non
     for key in "abcde":
         fired = [entry[2:] for entry in log if entry[:2] == ("timer", key)]
         assert fired == [(time, FOREVER) for time in (-5, 10, 50, FOREVER)]
-
-
-def test_timers_fire_in_order_of_time_across_keys(run: Any) -> None:
-    records = [("a", 1, [30, 10]), ("b", 1, [20, 40])]
-    log = run(log_of(records, TimerLog()))
-    assert [entry[2] for entry in log if entry[0] == "timer"] == [10, 20, 30, 40]
-
-
-def test_a_timer_in_the_past_fires_at_the_next_watermark(run: Any) -> None:
-    records = [("a", 100, []), ("a", 200, [5]), ("a", 300, []), ("a", 301, [])]
-    log = run(log_of(records, TimerLog()), config=ONE_BY_ONE)
-    assert log == [
-        ("element", "a", 100, NO_TIME),
-        ("element", "a", 200, 99),
-        ("timer", "a", 5, 199),
-        ("element", "a", 300, 199),
-        ("element", "a", 301, 299),
-    ]
 
 
 def test_within_a_batch_the_watermark_stands_still(run: Any) -> None:
@@ -115,26 +101,6 @@ def test_without_watermarks_time_stands_still_until_the_end(run: Any) -> None:
     ]
 
 
-class Meddling(KeyedProcessFunction):
-    """The first timer registers one and deletes one."""
-
-    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
-        for time in (1000, 2000, 3000, 4000):
-            ctx.timer_service().register_event_time_timer(time)
-
-    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[int]:
-        if timestamp == 1000:
-            ctx.timer_service().register_event_time_timer(1500)
-            ctx.timer_service().delete_event_time_timer(3000)
-        yield timestamp
-
-
-@pytest.mark.both_engines
-@pytest.mark.parametrize("records", [[("a", 1)], [("a", 1), ("a", 5000)]], ids=["at the end", "at a watermark"])
-def test_timers_set_and_deleted_inside_on_timer(run: Any, records: list[Any]) -> None:
-    assert run(log_of(records, Meddling()), config=ONE_BY_ONE)[:4] == [1000, 1500, 2000, 4000]
-
-
 class OwnTime(KeyedProcessFunction):
     """Registers its own moment once more, and one that is earlier still, from inside on_timer."""
 
@@ -154,33 +120,11 @@ class OwnTime(KeyedProcessFunction):
         yield timestamp, ctx.timestamp(), ctx.time_domain() is TimeDomain.EVENT_TIME
 
 
-def test_a_timer_may_register_its_own_and_an_earlier_moment(run: Any) -> None:
-    log = run(log_of([("a", 1)], OwnTime()))
-    assert log == [(time, time, True) for time in (100, 40, 100, 200)]
-
-
-class Moving(KeyedProcessFunction):
-    """Keeps one timer, moved on by every record: what a session does."""
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        self.timer = runtime_context.get_state(ValueStateDescriptor("timer", Types.LONG()))
-
-    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
-        if self.timer.value() is not None:
-            ctx.timer_service().delete_event_time_timer(self.timer.value())
-        self.timer.update(value[1] + 10)
-        ctx.timer_service().register_event_time_timer(value[1] + 10)
-
-    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
-        self.timer.clear()
-        yield ctx.get_current_key(), timestamp
-
-
-@pytest.mark.parametrize("size", [1, 2, 100])
-def test_a_deleted_timer_does_not_fire_though_an_earlier_batch_set_it(run: Any, size: int) -> None:
-    records = [("a", 0), ("b", 3), ("a", 5), ("a", 9), ("b", 30), ("a", 40)]
-    log = run(log_of(records, Moving(), interval=1), config={"firesteel.batch.max-records": str(size)})
-    assert log == [("a", 19), ("b", 40), ("a", 50)]
+def test_a_timer_may_register_its_own_and_an_earlier_moment() -> None:
+    harness = OneInputHarness(OwnTime(), first)
+    harness.process_element(("a", 1))
+    harness.process_watermark(200)
+    assert harness.output == [(time, time, True) for time in (100, 40, 100, 200)]
 
 
 def test_subtasks_without_data_see_the_watermark(run: Any) -> None:

@@ -1,4 +1,7 @@
-"""Processing-time timers: they fire without data, are dropped at the end of a bounded stream, and fire in BATCH."""
+"""Processing-time timers in running jobs: they fire without data, are dropped at the end, and fire in BATCH.
+
+What a function sees of them, moment by moment, is in the transcripts.
+"""
 
 from __future__ import annotations
 
@@ -93,33 +96,6 @@ def test_a_heartbeat_goes_on(make_env: Any) -> None:
     beats = env.from_source(slow_numbers(5), NONE, "numbers").key_by(lambda n: 0).process(Periodic())
     with beats.execute_and_collect() as records:
         assert [next(records) for _ in range(4)] == [1, 2, 3, 4]
-
-
-class Cancelled(KeyedProcessFunction):
-    """Odd numbers take back the timer that the even one before them set."""
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        self.at = runtime_context.get_state(ValueStateDescriptor("at", Types.LONG()))
-
-    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
-        timers = ctx.timer_service()
-        if value == 0:
-            self.at.update(timers.current_processing_time() + 60)
-            timers.register_processing_time_timer(self.at.value())
-        elif value == 1:
-            timers.delete_processing_time_timer(self.at.value())
-        else:
-            yield value
-
-    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
-        yield "must not fire"
-
-
-def test_a_deleted_timer_does_not_fire(make_env: Any) -> None:
-    env = make_env()
-    numbers = env.from_source(slow_numbers(50), NONE, "numbers")
-    with numbers.key_by(lambda n: 0).process(Cancelled()).execute_and_collect() as records:
-        assert [next(records) for _ in range(6)] == [2, 3, 4, 5, 6, 7]
 
 
 class Moments(KeyedProcessFunction):
