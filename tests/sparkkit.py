@@ -222,6 +222,20 @@ def descendants(root: int) -> dict[int, str]:
     return {pid: table[pid][1] for pid in below(root)}
 
 
+def processes_with(variable: str, value: str) -> set[int]:
+    """All processes that have this in their environment: those that a script started, whoever their parent is now."""
+    entry = f"{variable}={value}".encode()
+    found = set()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                if entry in (folder / "environ").read_bytes().split(b"\0"):
+                    found.add(int(folder.name))
+            except OSError:
+                continue
+    return found
+
+
 def alive(pid: int) -> bool:
     try:
         return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
