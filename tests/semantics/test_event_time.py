@@ -23,6 +23,7 @@ from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.testing import OneInputHarness
 
 ONE_BY_ONE = {"firesteel.batch.max-records": "1"}
+from firesteel.errors import JobExecutionError
 
 
 def log_of(records: list[Any], function: KeyedProcessFunction, strategy: Any = None, interval: int = 200) -> Any:
@@ -287,7 +288,7 @@ def test_a_timer_must_be_a_whole_number(run: Any) -> None:
     assert "Keyed Process" in str(caught.value)
 
 
-def test_a_custom_generator_is_refused_until_it_works(make_env: Any) -> None:
-    env = make_env()
-    with pytest.raises(Exception, match="for_generator"):
-        env.from_collection([1]).assign_timestamps_and_watermarks(WatermarkStrategy.for_generator(object))  # type: ignore[arg-type]
+def test_what_is_no_generator_is_told(run: Any) -> None:
+    strategy = WatermarkStrategy.for_generator(object)  # type: ignore[arg-type]
+    with pytest.raises(JobExecutionError, match=r"for_generator\(\) made an object, not a WatermarkGenerator"):
+        run(lambda env: env.from_collection([1]).assign_timestamps_and_watermarks(strategy))

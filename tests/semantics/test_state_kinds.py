@@ -539,12 +539,7 @@ class TakeAll(KeyedProcessFunction):
     [
         5,
         256,
-        pytest.param(
-            1000,
-            marks=pytest.mark.xfail(
-                strict=True, reason="what get() gave of a list above 256 elements shrinks when the list is cleared"
-            ),
-        ),
+        1000,
     ],
 )
 def test_what_get_gave_outlives_clear(run: Any, count: int, mode: RuntimeExecutionMode, backend: str) -> None:

@@ -109,7 +109,14 @@ class KeyedStateBackend:
         if table is None:
             assert self._store is not None, "state is reachable between begin() and changes() only"
             make = self._factory.table if kind == "entries" else self._factory.blocks
-            shape = self._header.setdefault(name, {}).setdefault(kind, {})
+            kept = self._header.setdefault(name, {})
+            backend = type(self._factory).__name__
+            if kept.setdefault("tables", backend) != backend:
+                raise ProgramError(
+                    f"State {name!r} was saved by another state backend ({kept['tables']}) than this program's "
+                    f"({backend}). Go back to that one: state.backend.type, or set_state_backend()."
+                )
+            shape = kept.setdefault(kind, {})
             table = make(self._uid + b"\0" + full.encode(), self._store, shape)
             self._tables[full] = table
             if kind == "entries":

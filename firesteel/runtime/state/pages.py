@@ -118,9 +118,10 @@ class PagedTable(Table):
         return [self.get(key) for key in keys]
 
     def every_key(self) -> Iterator[list[Any]]:
-        # Pages that are split meanwhile give entries to pages beyond these, which were in one of them already.
         for start in range(0, pages := self._shape["pages"], _READ_AT_ONCE):
-            numbers = range(start, min(start + _READ_AT_ONCE, pages))
+            window = range(start, min(start + _READ_AT_ONCE, pages))
+            # A page that was split meanwhile gave entries to new ones. They are visited with it, or were before.
+            numbers = [*window, *(n for n in range(pages, self._shape["pages"]) if slot(n, pages) in window)]
             self._read(set(numbers).difference(self._members))
             yield [entry[2] for number in numbers for entry in self._members[number] if entry[0] is not None]
 
