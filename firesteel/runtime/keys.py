@@ -16,14 +16,14 @@ import enum
 import numbers
 import uuid
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
 from firesteel.common.types import Row
 from firesteel.errors import UnstableKeyError, short_repr
 
-__all__ = ["DEFAULT_MAX_PARALLELISM", "KeyRoutes", "key_group", "stable_hash", "subtask_of"]
+__all__ = ["DEFAULT_MAX_PARALLELISM", "KeyRoutes", "key_group", "stable_hash", "stable_hashes", "subtask_of"]
 
 DEFAULT_MAX_PARALLELISM = 128
 _MASK = 0xFFFFFFFF
@@ -157,6 +157,16 @@ def _refusal(key: Any) -> str:
     )
 
 
+def stable_hashes(keys: Sequence[Any]) -> Iterable[int]:
+    """The hash of each key; of texts, the commonest keys, without a call of ours per key."""
+    if set(map(type, keys)) == {str}:
+        try:
+            return list(map(zlib.crc32, map(str.encode, keys)))
+        except UnicodeEncodeError:
+            pass
+    return map(stable_hash, keys)
+
+
 _SPREAD = 0x9E3779B1
 _32_BITS = 0xFFFFFFFF
 
@@ -190,14 +200,10 @@ class KeyRoutes(dict[Any, int]):
 
     def of(self, keys: list[Any]) -> list[int]:
         """The subtask of each key."""
-        if len(self) >= self.LIMIT and set(map(type, keys)) == {str}:
-            try:
-                hashes = list(map(zlib.crc32, map(str.encode, keys)))
-            except UnicodeEncodeError:
-                return [self.__missing__(key) for key in keys]
-            by_group, groups = self._by_group, self._max_parallelism
-            return [by_group[((hashed * _SPREAD & _32_BITS) >> 8) % groups] for hashed in hashes]
-        return list(map(self.__getitem__, keys))
+        if len(self) < self.LIMIT:
+            return list(map(self.__getitem__, keys))
+        by_group, groups = self._by_group, self._max_parallelism
+        return [by_group[((hashed * _SPREAD & _32_BITS) >> 8) % groups] for hashed in stable_hashes(keys)]
 
     def __missing__(self, key: Any) -> int:
         route = self._by_group[key_group(stable_hash(key), self._max_parallelism)]

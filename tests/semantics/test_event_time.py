@@ -20,10 +20,10 @@ from firesteel.datastream import (
     TimeDomain,
 )
 from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.errors import JobExecutionError
 from firesteel.testing import OneInputHarness
 
 ONE_BY_ONE = {"firesteel.batch.max-records": "1"}
-from firesteel.errors import JobExecutionError
 
 
 def log_of(records: list[Any], function: KeyedProcessFunction, strategy: Any = None, interval: int = 200) -> Any:
