@@ -27,6 +27,7 @@ SPARK_SAMPLE = (
     "test_dataflow.py::test_none_is_a_record_and_a_key[2-spark]",
     "test_transcripts.py::test_on_an_engine[spark-hashmap-timers of event time]",
     "test_transcripts.py::test_on_an_engine[spark-rocksdb-time to live from writing]",
+    "test_event_time.py::test_a_function_chained_to_a_source_sees_event_time_go_on[spark]",
     "test_partitioning.py::test_partition_custom_decides_itself[spark]",
     "test_processing_time.py::test_they_fire_in_batch[2-spark]",
     "test_keyed_state.py::test_rich_functions_on_a_keyed_stream_have_state[2-spark-streaming]",

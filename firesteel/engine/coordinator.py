@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.connectors.source import SplitSource
@@ -17,13 +18,23 @@ from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.specs import SourceSpec, TimestampsSpec
 from firesteel.runtime.task import SourceShare
 
-__all__ = ["BatchSizer", "Coordinator"]
+__all__ = ["BatchSizer", "Coordinator", "Word"]
 
 Offset = dict[str, Any]
 
 FIRST_BATCH = 4096
 LARGEST_BATCH = 4_000_000
 IDLE_WAIT = 0.02
+
+
+@dataclass(frozen=True)
+class Word:
+    """What the driver tells between batches."""
+
+    wake_at: int | None = None
+    """When the next processing-time timer is due."""
+    watermarks: dict[str, int] = field(default_factory=dict)
+    """How far event time is where it is made in stage 0, which keeps no state: by "operator/subtask"."""
 
 
 class BatchSizer:
@@ -58,13 +69,13 @@ class Coordinator:
         graph: JobGraph,
         settings: Settings,
         directory: str,
-        wake_at: Callable[[], int | None] = lambda: None,
+        word: Callable[[], Word] = lambda: Word(),
         clock: Callable[[], int] = lambda: int(time.time() * 1000),
     ) -> None:
         self._graph = graph
         self._settings = settings
         self._directory = directory
-        self._wake_at = wake_at
+        self._word = word
         self._clock = clock
         self._sources: dict[str, SplitSource] = {}
         for node in graph.graph.nodes.values():
@@ -75,6 +86,7 @@ class Coordinator:
         target = settings.target_ms or (4000 if self._bounded else 1000)
         self._sizer = BatchSizer(target, settings.max_records)
         self._idle_tick = self._shortest_idleness()
+        self._aligned = _aligned(graph)
         self._started: tuple[int, float] | None = None
         self._fresh = True
         self._running = False
@@ -109,15 +121,41 @@ class Coordinator:
         if not self._due():
             time.sleep(IDLE_WAIT)
             return start
-        positions, records = self._positions(start)
+        word = self._word()
+        # What the driver does not know yet after a restart, the last batch's offset does.
+        watermarks = {**start.get("watermarks", {}), **word.watermarks}
+        positions, records = self._positions(start, self._paused(watermarks))
         last = all(source.ended(positions[node_id]) for node_id, source in self._sources.items())
         now = max(self._now(positions), start["time"])
-        if not (records or last or positions != start["positions"] or self._must_tick(start, now)):
+        if not (records or last or positions != start["positions"] or self._must_tick(start, now, word.wake_at)):
             time.sleep(IDLE_WAIT)
             return start
         self._fresh = False
         self._started = (records, time.monotonic())
-        return {"batch": start["batch"] + 1, "time": now, "last": last, "positions": positions}
+        return {
+            "batch": start["batch"] + 1,
+            "time": now,
+            "last": last,
+            "positions": positions,
+            "watermarks": watermarks,
+        }
+
+    def _paused(self, watermarks: dict[str, int]) -> set[str]:
+        """Sources that are too far ahead of the slowest one of their alignment group."""
+        levels: dict[str, dict[int, int]] = {}
+        for place, level in watermarks.items():
+            node_id = int(place.split("/")[0])
+            if node_id in self._aligned:
+                group = levels.setdefault(self._aligned[node_id].group, {})
+                group[node_id] = min(level, group.get(node_id, level))
+        paused: set[str] = set()
+        for node_id, member in self._aligned.items():
+            group = levels.get(member.group, {})
+            # One that has not said anything yet has just begun, and the others wait for it.
+            known = all(other in group for other, one in self._aligned.items() if one.group == member.group)
+            if node_id in group and (not known or group[node_id] > min(group.values()) + member.drift):
+                paused.update(member.sources)
+        return paused
 
     def _now(self, positions: dict[str, Any]) -> int:
         told = [source.processing_time(positions[node_id]) for node_id, source in self._sources.items()]
@@ -134,23 +172,22 @@ class Coordinator:
             self._sizer.observe(records, (time.monotonic() - began) * 1000)
             self._started = (-1, began)
 
-    def _positions(self, start: Offset) -> tuple[dict[str, Any], int]:
+    def _positions(self, start: Offset, paused: set[str]) -> tuple[dict[str, Any], int]:
         positions, records = {}, 0
         share = max(1, self._sizer.limit // max(1, len(self._sources)))
         for node_id, source in self._sources.items():
             known = start["positions"].get(node_id)
             if known is None:
                 known = source.initial()
-            positions[node_id] = source.latest(known, share)
+            positions[node_id] = known if node_id in paused else source.latest(known, share)
             records += source.count(known, positions[node_id])
         return positions, records
 
-    def _must_tick(self, start: Offset, now: int) -> bool:
+    def _must_tick(self, start: Offset, now: int, wake_at: int | None) -> bool:
         """Whether a batch without data is needed: a timer is due, a source falls idle, or the job just restarted
         and nobody knows which timers it has."""
         if self._fresh and start["batch"] > 0:
             return True
-        wake_at = self._wake_at()
         if wake_at is not None and wake_at <= now:
             return True
         return self._idle_tick is not None and now - start["time"] >= max(self._idle_tick // 2, 100)
@@ -176,8 +213,13 @@ class Coordinator:
             parts = source.plan(here, there, self._graph.source_parallelism[int(node_id)])
             for subtask, part in enumerate(parts):
                 shares[subtask][int(node_id)] = part
+        watermarks: list[dict[int, int]] = [{} for _ in range(width)]
+        for place, level in end.get("watermarks", {}).items():
+            node, subtask = map(int, place.split("/"))
+            if subtask < width:
+                watermarks[subtask][node] = level
         return [
-            SourceShare(subtask, end["time"], end["last"], shares[subtask], frozenset(ended))
+            SourceShare(subtask, end["time"], end["last"], shares[subtask], frozenset(ended), watermarks[subtask])
             for subtask in range(width)
         ]
 
@@ -202,3 +244,27 @@ class Coordinator:
         for node_id, source in self._sources.items():
             if node_id in offset["positions"]:
                 source.committed(offset["positions"][node_id])
+
+
+@dataclass(frozen=True)
+class _Aligned:
+    """An operator whose watermarks are aligned with others', and the sources it gets its records from."""
+
+    group: str
+    drift: int
+    sources: frozenset[str]
+
+
+def _aligned(graph: JobGraph) -> dict[int, _Aligned]:
+    found = {}
+    for node in graph.graph.nodes.values():
+        if isinstance(node.spec, TimestampsSpec) and node.spec.strategy.alignment_group is not None:
+            sources, waiting = set(), [node.id]
+            while waiting:
+                here = waiting.pop()
+                if isinstance(graph.graph.nodes[here].spec, SourceSpec):
+                    sources.add(str(here))
+                waiting.extend(edge.source for edge in graph.graph.inputs(here))
+            strategy = node.spec.strategy
+            found[node.id] = _Aligned(strategy.alignment_group or "", strategy.max_drift_ms or 0, frozenset(sources))
+    return found

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.datastream.connectors.base import Committer
+from firesteel.engine.coordinator import Word
 from firesteel.graph.specs import CollectSpec, SinkSpec
 from firesteel.runtime.failures import describe
 from firesteel.runtime.frames import decode, header_of
@@ -41,6 +42,8 @@ class Progress:
     watermark: int | None = None
     batch_time: int = 0
     wake_at: int | None = None
+    watermarks: dict[str, int] = field(default_factory=dict)
+    """How far event time is where it is made in stage 0, by "operator/subtask"."""
     emitted: dict[int, int] = field(default_factory=dict)
     """Records that each operator has put out."""
     metrics: dict[str, Any] = field(default_factory=dict)
@@ -138,6 +141,8 @@ class Inbox:
         timers = [report.next_timer for report in reports if report.next_timer is not None]
         progress.wake_at = min(timers, default=None)
         for report in reports:
+            for node_id, level in report.watermarks.items():
+                progress.watermarks[f"{node_id}/{report.subtask}"] = level
             for node_id, count in report.records_out.items():
                 progress.emitted[node_id] = progress.emitted.get(node_id, 0) + count
             for node_id, values in report.metrics.items():
@@ -146,6 +151,10 @@ class Inbox:
                     full = f"{name}.{report.subtask}.{identifier}"
                     known = progress.metrics.get(full)
                     progress.metrics[full] = value if known is None else kind.merged(known, value)
+
+    def word(self) -> Word:
+        """What the coordinator must know of the batches so far."""
+        return Word(self.progress.wake_at, dict(self.progress.watermarks))
 
     def collect(self, channel: str) -> Iterator[Any]:
         """The records of an ``execute_and_collect``, as batches bring them."""

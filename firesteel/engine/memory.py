@@ -33,9 +33,7 @@ class MemoryJob(EngineJob):
         # Through pickle, as on a cluster: functions are copied, and what cannot be pickled is found here too.
         self._job = pickle_job(self.spec).load()
         self._directory = tempfile.TemporaryDirectory(prefix="firesteel-")
-        self._coordinator = Coordinator(
-            self._job.graph, self.settings, self._directory.name, lambda: self.inbox.progress.wake_at
-        )
+        self._coordinator = Coordinator(self._job.graph, self.settings, self._directory.name, self.inbox.word)
         return "one process in memory"
 
     def run(self) -> None:

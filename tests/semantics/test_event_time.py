@@ -12,6 +12,7 @@ import pytest
 from kit import BATCH, FOREVER, NO_TIME, TimerLog, ascending, first
 
 from firesteel.common import Duration, Types, WatermarkStrategy
+from firesteel.common.watermark_strategy import TimestampAssigner, WatermarkGenerator, WatermarkOutput
 from firesteel.datastream import (
     KeyedProcessFunction,
     ProcessFunction,
@@ -19,6 +20,7 @@ from firesteel.datastream import (
     StreamExecutionEnvironment,
     TimeDomain,
 )
+from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.errors import JobExecutionError
 from firesteel.testing import OneInputHarness
@@ -292,3 +294,91 @@ def test_what_is_no_generator_is_told(run: Any) -> None:
     strategy = WatermarkStrategy.for_generator(object)  # type: ignore[arg-type]
     with pytest.raises(JobExecutionError, match=r"for_generator\(\) made an object, not a WatermarkGenerator"):
         run(lambda env: env.from_collection([1]).assign_timestamps_and_watermarks(strategy))
+
+
+class Times(TimestampAssigner):
+    """A number times a step."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def extract_timestamp(self, value: int, record_timestamp: int) -> int:
+        return value * self.step
+
+
+class SeesWatermark(ProcessFunction):
+    """Chained to its source, in the stage that keeps no state."""
+
+    def process_element(self, value: int, ctx: ProcessFunction.Context) -> Iterator[Any]:
+        yield value, ctx.timer_service().current_watermark()
+
+
+@pytest.mark.both_engines
+def test_a_function_chained_to_a_source_sees_event_time_go_on(run: Any) -> None:
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Times(1))
+
+    def build(env: StreamExecutionEnvironment) -> Any:
+        return env.from_collection([5, 7, 6, 20]).assign_timestamps_and_watermarks(strategy).process(SeesWatermark())
+
+    assert run(build, 1, ONE_BY_ONE) == [(5, NO_TIME), (7, 4), (6, 6), (20, 6)]
+
+
+class EveryThird(WatermarkGenerator):
+    """Punctuated: a watermark after each number that three divides."""
+
+    def on_event(self, event: int, event_timestamp: int, output: WatermarkOutput) -> None:
+        if event % 3 == 0:
+            output.emit_watermark(event_timestamp)
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Nothing from time to time."""
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_a_generator_that_emits_with_an_event_stands_between_records(run: Any, size: int) -> None:
+    strategy = WatermarkStrategy.for_generator(EveryThird).with_timestamp_assigner(Times(1))
+
+    def build(env: StreamExecutionEnvironment) -> Any:
+        numbers = env.from_collection([1, 2, 3, 4, 5, 6, 7]).assign_timestamps_and_watermarks(strategy)
+        return numbers.process(SeesWatermark())
+
+    config = {"firesteel.batch.max-records": str(size)}
+    assert run(build, 1, config) == [(1, NO_TIME), (2, NO_TIME), (3, NO_TIME), (4, 3), (5, 3), (6, 3), (7, 6)]
+
+
+class HighestSoFar(WatermarkGenerator):
+    """Periodic."""
+
+    highest = 0
+
+    def on_event(self, event: int, event_timestamp: int, output: WatermarkOutput) -> None:
+        self.highest = max(self.highest, event_timestamp)
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        output.emit_watermark(self.highest - 1)
+
+
+def test_a_generator_that_emits_from_time_to_time_does_so_after_a_batch(run: Any) -> None:
+    strategy = WatermarkStrategy.for_generator(HighestSoFar).with_timestamp_assigner(Times(1))
+
+    def build(env: StreamExecutionEnvironment) -> Any:
+        numbers = env.from_collection([1, 9, 3, 4]).assign_timestamps_and_watermarks(strategy)
+        return numbers.process(SeesWatermark())
+
+    assert run(build, 1, {"firesteel.batch.max-records": "2"}) == [(1, NO_TIME), (9, NO_TIME), (3, 8), (4, 8)]
+
+
+def test_a_source_that_is_far_ahead_waits_for_its_group(run: Any) -> None:
+    def strategy(step: int) -> WatermarkStrategy:
+        aligned = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Times(step))
+        return aligned.with_watermark_alignment("group", Duration.of_millis(50))
+
+    def build(env: StreamExecutionEnvironment) -> Any:
+        slow = env.from_source(NumberSequenceSource(0, 99), strategy(1), "slow").map(lambda n: ("slow", n))
+        fast = env.from_source(NumberSequenceSource(0, 99), strategy(100), "fast").map(lambda n: ("fast", n))
+        return slow.union(fast).key_by(lambda _: 0).map(lambda record: record)
+
+    seen = run(build, 1, {"firesteel.batch.max-records": "20"})
+    assert sorted(seen) == sorted([(name, n) for name in ("slow", "fast") for n in range(100)])
+    # Ten records of each in the first batch; then the fast one is 900 ms ahead and waits for the slow one's end.
+    assert [name for name, _ in seen[20:110]] == ["slow"] * 90

@@ -14,7 +14,7 @@ from firesteel.connectors.sequence import GeneratedSource
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.engine.coordinator import FIRST_BATCH, LARGEST_BATCH, BatchSizer, Coordinator
+from firesteel.engine.coordinator import FIRST_BATCH, LARGEST_BATCH, BatchSizer, Coordinator, Word
 from firesteel.engine.settings import Settings
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.specs import SourceSpec
@@ -38,7 +38,11 @@ def coordinator(
     build(env)
     graph = build_job_graph(build_stream_graph(env._program, parallelism))
     return Coordinator(
-        graph, settings or Settings(), "/nonexistent", wake_at or (lambda: None), clock or (lambda: 1000)
+        graph,
+        settings or Settings(),
+        "/nonexistent",
+        lambda: Word(wake_at() if wake_at is not None else None),
+        clock or (lambda: 1000),
     )
 
 

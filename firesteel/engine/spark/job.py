@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -104,7 +104,7 @@ class SparkJob(EngineJob):
         assert self._directory is not None
         path = os.path.join(self._directory, CONTROL)
         with open(path + ".new", "w", encoding="utf-8") as file:
-            json.dump({"wake_at": self.inbox.progress.wake_at}, file)
+            json.dump(asdict(self.inbox.word()), file)
         os.replace(path + ".new", path)
 
     def run(self) -> None:
