@@ -16,6 +16,7 @@ from firesteel.datastream.window import (
     TumblingEventTimeWindows,
 )
 from firesteel.graph.specs import WindowSpec
+from firesteel.runtime.copies import detached
 from firesteel.runtime.operators.base import Operator, Placement, handles
 from firesteel.runtime.operators.keyed import Firing
 from firesteel.runtime.operators.windows import WindowOperator
@@ -41,6 +42,9 @@ class AlignedWindowOperator(WindowOperator):
         self._slide: int = getattr(assigner, "slide", assigner.size)
         self._offset: int = assigner.offset
         self._fold = Fold(self.spec.fold)
+        if self._fold.result is None and self._slide < self._size:
+            # A function may change what it has folded in place, and the record is in other windows, too.
+            self._fold.first = detached
         self._tokens: dict[int, list[tuple[int, int]]] = {}
         """By the start of a slide the windows that a record of it is in, the latest first."""
 
