@@ -185,7 +185,9 @@ class TimerQueue:
         """What the store must learn of this batch. The queue is spent afterwards."""
         segments: dict[int, Segment] = {}
         for time in sorted(self._added.keys() | self._deleted.keys()):
-            adds, deletes = list(self._added.get(time, ())), list(self._deleted.get(time, ()))
+            adds = list(self._added.get(time, ()))
+            # A stretch in memory is written anew, so there is nothing in the store to delete from.
+            deletes = [] if time >> _FINE in self._loaded else list(self._deleted.get(time, ()))
             if adds or deletes:
                 segments.setdefault(time >> _FINE, []).append((time, adds, deletes))
         crowded = [f for f in segments if self._coarse_page_of(f).get(f, 0) >= _MAX_SEGMENTS]

@@ -223,3 +223,16 @@ def test_two_queues_share_a_store() -> None:
         store.write(queue.changes())
     assert list(TimerQueue(b"e", store, first).due(9)) == [(5, "event")]
     assert list(TimerQueue(b"p", store, second).due(9)) == [(5, "processing")]
+
+
+def test_deleting_what_is_not_there_leaves_nothing_behind() -> None:
+    timers = Timers()
+    queue = timers.begin()
+    queue.register(500, "a")
+    timers.end(queue)
+    queue = timers.begin()
+    queue.delete(400, "a")
+    assert list(queue.due(END)) == [(500, "a")]
+    timers.end(queue)
+    assert timers.store.content == {}
+    assert timers.coarse == set()

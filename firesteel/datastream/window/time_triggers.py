@@ -9,7 +9,7 @@ from firesteel.common.typeinfo import Types
 from firesteel.datastream.state import ReducingState, ReducingStateDescriptor
 from firesteel.datastream.window.lengths import positive_millis
 from firesteel.datastream.window.triggers import Trigger, TriggerResult
-from firesteel.datastream.window.windows import Window
+from firesteel.datastream.window.windows import MAX_TIMESTAMP, Window
 from firesteel.errors import ProgramError
 
 __all__ = [
@@ -165,6 +165,10 @@ class ContinuousEventTimeTrigger(_Continuous):
         self, time: int, window: Window, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
     ) -> None:
         """Sets the timer after ``time``: an interval later, or at the end of the window if that is sooner."""
+        end = window.max_timestamp()
+        if end == MAX_TIMESTAMP == ctx.get_current_watermark():
+            # The input has ended and the window never does: no interval would bring anything new, and they have no end.
+            time = end
         ctx.register_event_time_timer(self._next(time, window, fire_timestamp_state))
 
 

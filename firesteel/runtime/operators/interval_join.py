@@ -122,7 +122,8 @@ class IntervalJoinOperator(KeyedTwoInputs):
         return True
 
     def _partners(self, side: _Side, other: _Side, time: int) -> list[tuple[int, Any]]:
-        low, high = time + side.lower, time + side.upper
+        # Buckets go as a whole; a record in one of them that is of no use any longer must not be found either.
+        low, high = max(time + side.lower, self.clock.watermark - other.useful + 1), time + side.upper
         buckets = range(low // self._width, high // self._width + 1)
         return [
             (there, value)

@@ -16,9 +16,11 @@ from firesteel.datastream.window import (
     TumblingEventTimeWindows,
 )
 from firesteel.graph.specs import WindowSpec
+from firesteel.runtime.copies import detached
 from firesteel.runtime.operators.base import Operator, Placement, handles
 from firesteel.runtime.operators.keyed import Firing
 from firesteel.runtime.operators.windows import WindowOperator
+from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP
 from firesteel.runtime.windowing.contents import Aggregated, Reduced
 from firesteel.runtime.windowing.folds import Fold
 
@@ -40,11 +42,15 @@ class AlignedWindowOperator(WindowOperator):
         self._slide: int = getattr(assigner, "slide", assigner.size)
         self._offset: int = assigner.offset
         self._fold = Fold(self.spec.fold)
+        if self._fold.result is None and self._slide < self._size:
+            # A function may change what it has folded in place, and the record is in other windows, too.
+            self._fold.first = detached
         self._tokens: dict[int, list[tuple[int, int]]] = {}
         """By the start of a slide the windows that a record of it is in, the latest first."""
 
     def run(self, keys: list[Any], values: list[Any], timestamps: list[int] | None) -> None:
-        if timestamps is None:
+        if timestamps is None or min(timestamps) <= MIN_TIMESTAMP:
+            # The assigner says what is wrong.
             super().run(keys, values, timestamps)
             return
         size, slide, offset, tokens = self._size, self._slide, self._offset, self._tokens
@@ -111,7 +117,7 @@ class AlignedWindowOperator(WindowOperator):
         """Timers of a new window: for its result and, where late records may still come, for the end of its life."""
         end = place[1][1] - 1
         self.event.register(end, place)
-        if self._lateness:
+        if self._lateness and end + self._lateness < MAX_WATERMARK:
             self.event.register(end + self._lateness, place)
 
     def fire_event_timers(self, watermark: int) -> None:
@@ -166,7 +172,7 @@ class SessionWindowOperator(WindowOperator):
         self._open_sessions = self.backend.table("sessions")
 
     def run(self, keys: list[Any], values: list[Any], timestamps: list[int] | None) -> None:
-        if timestamps is None:
+        if timestamps is None or min(timestamps) <= MIN_TIMESTAMP:
             # The assigner says what is wrong.
             super().run(keys, values, timestamps)
             return
@@ -235,6 +241,8 @@ class SessionWindowOperator(WindowOperator):
                             window = TimeWindow(start, end)
                             elements = [folded if result is None else result(folded)]
                             self._collect(key, window, (start, end), elements)
+                            if self._clear_function is not None:
+                                self._clear_function(self._processing)
                 self.flush()
         except Exception as error:
             raise self.failure(error, Firing(time, key)) from error

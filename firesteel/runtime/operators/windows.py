@@ -16,7 +16,7 @@ from typing import Any
 from firesteel.datastream.functions import ProcessAllWindowFunction, ProcessWindowFunction
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.window import MergingWindowAssigner, TriggerResult
-from firesteel.errors import ProgramError
+from firesteel.errors import ProgramError, short_repr
 from firesteel.graph.specs import WindowSpec
 from firesteel.runtime.copies import detached
 from firesteel.runtime.operators.base import Placement
@@ -161,6 +161,11 @@ class WindowOperator(KeyedOperator):
             (self.event if self._event_time else self.processing).register(end, (key, token))
 
     def _act(self, answer: Any, key: Any, window: Any, token: Any, place: Any) -> None:
+        if not isinstance(answer, TriggerResult):
+            raise ProgramError(
+                f"{self._trigger!r} must answer with a TriggerResult, such as TriggerResult.CONTINUE, it returned "
+                f"{short_repr(answer, 60)}."
+            )
         if answer.is_fire():
             self._emit(key, window, token, place)
         if answer.is_purge():
@@ -293,8 +298,16 @@ class WindowOperator(KeyedOperator):
         self._fire(self.processing, now, event=False)
 
     def fire_last_timers(self) -> None:
+        # As in Flink, timers that these timers set are ignored: a chain of them might never end.
+        self._triggering.quiet = True
         self.fire_event_timers(MAX_WATERMARK)
         self.fire_processing_timers(MAX_WATERMARK)
+        self._triggering.quiet = False
+
+    def end_group(self, key: Any) -> None:
+        super().end_group(key)
+        # All of it was this key's, in BATCH mode.
+        self.windows.forget_all()
 
     def _fire(self, queue: TimerQueue, limit: int, event: bool) -> None:
         for until, places in queue.stretches(limit, 4096):

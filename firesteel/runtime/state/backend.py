@@ -205,6 +205,13 @@ class KeyedStateBackend:
             if full.endswith("\0entries"):
                 table.forget(key)
 
+    def forget_all(self) -> None:
+        """Drops all state in memory without a trace."""
+        for table in self._tables.values():
+            table.live.clear()
+            table.dirty.clear()
+            table.relieve()
+
     def apply(self, descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
         """Calls ``function(key, state)`` for every key that has such state."""
         state = self.state(descriptor)

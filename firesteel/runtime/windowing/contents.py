@@ -13,6 +13,7 @@ from firesteel.common.typeinfo import Types
 from firesteel.datastream.functions import AggregateFunction
 from firesteel.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from firesteel.datastream.window import TimestampedValue
+from firesteel.runtime.copies import detached
 from firesteel.runtime.state.backend import KeyedStateBackend
 from firesteel.runtime.state.lists import LiveListState
 from firesteel.runtime.state.values import LiveValueState
@@ -68,8 +69,9 @@ class Reduced(_Folded):
 
     def add(self, place: Place, value: Any, timestamp: int) -> None:
         known = self.state.table.get(place)
-        # A value may be None: it is kept in a list of one, so that it is not taken for nothing.
-        self.put(place, [value if known is None else self.fold(known[0], value)])
+        # A value may be None: it is kept in a list of one, so that it is not taken for nothing. The first one is a
+        # copy: a function may change what it has folded in place, and the record may be in other windows, too.
+        self.put(place, [detached(value) if known is None else self.fold(known[0], value)])
 
     def get(self, place: Place) -> list[Any] | None:
         found: list[Any] | None = self.state.table.get(place)

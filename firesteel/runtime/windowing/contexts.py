@@ -58,6 +58,8 @@ class TriggerContext(Trigger.OnMergeContext):
         self.processing: TimerQueue
         self.merged: list[Any] = []
         """The windows that became the current one, while ``on_merge`` runs."""
+        self.quiet = False
+        """Whether new timers are ignored: they could only be set by the last ones there are, in BATCH mode."""
 
     def get_current_processing_time(self) -> int:
         return self._clock.processing_time
@@ -69,10 +71,12 @@ class TriggerContext(Trigger.OnMergeContext):
         return self._metrics
 
     def register_processing_time_timer(self, time: int) -> None:
-        self.processing.register(int(time), self._windows.key)
+        if not self.quiet:
+            self.processing.register(int(time), self._windows.key)
 
     def register_event_time_timer(self, time: int) -> None:
-        self.event.register(int(time), self._windows.key)
+        if not self.quiet:
+            self.event.register(int(time), self._windows.key)
 
     def delete_processing_time_timer(self, time: int) -> None:
         self.processing.delete(int(time), self._windows.key)

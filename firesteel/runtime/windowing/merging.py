@@ -68,5 +68,6 @@ class MergingWindows:
             if not (len(old) == 1 and old[0] == merge_result):
                 on_merge(merge_result, old, stay, tokens[1:])
         if new:
-            self.places[pack(result)] = pack(result)
+            # The very window may be there already, with its contents in another place.
+            self.places.setdefault(pack(result), pack(result))
         return result

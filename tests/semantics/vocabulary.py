@@ -1,0 +1,216 @@
+"""The words that the programs of transcripts are made of, besides Firesteel's own."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from firesteel.common import Time, Types
+from firesteel.datastream import (
+    AggregateFunction,
+    DataStream,
+    OutputTag,
+    ProcessFunction,
+    ProcessWindowFunction,
+    ReduceFunction,
+    WindowFunction,
+)
+from firesteel.datastream.functions import AllWindowFunction, ProcessAllWindowFunction
+from firesteel.datastream.state import ReducingStateDescriptor, ValueStateDescriptor
+from firesteel.datastream.window import *  # noqa: F403
+from firesteel.datastream.window import (
+    EventTimeTrigger,
+    Evictor,
+    TimeWindow,
+    Trigger,
+    TriggerResult,
+    Window,
+    WindowAssigner,
+)
+
+Record = tuple[Any, Any]
+"""Key and value."""
+
+late = OutputTag("late")
+forever = 2**63 - 1
+
+
+def ms(millis: int) -> Time:
+    return Time.milliseconds(millis)
+
+
+def text(window: Window, *parts: Any) -> str:
+    """A window and what belongs to it, as scripts write it."""
+    shown = f"[{window.start},{window.end})" if isinstance(window, TimeWindow) else f"<{window}>"
+    return f"{shown}: {' '.join(map(str, parts))}"
+
+
+def with_late(stream: DataStream) -> DataStream:
+    """The results, and the late records as ``late a=1``."""
+    return stream.union(stream.get_side_output(late).map(lambda record: f"late {record[0]}={record[1]}"))
+
+
+class Add(ReduceFunction):
+    def reduce(self, value1: Record, value2: Record) -> Record:
+        return value1[0], value1[1] + value2[1]
+
+
+class Sum(AggregateFunction):
+    """Sums up in a list, which is changed in place."""
+
+    def create_accumulator(self) -> list[Any]:
+        return [None, 0]
+
+    def add(self, value: Record, accumulator: list[Any]) -> list[Any]:
+        accumulator[:] = value[0], accumulator[1] + value[1]
+        return accumulator
+
+    def get_result(self, accumulator: list[Any]) -> Record:
+        return accumulator[0], accumulator[1]
+
+    def merge(self, acc_a: list[Any], acc_b: list[Any]) -> list[Any]:
+        acc_a[1] += acc_b[1]
+        return acc_a
+
+
+class Show(ProcessWindowFunction[Any, Any, Any, Any]):
+    """Key, window and values: ``a[0,10): 1 2``."""
+
+    def process(self, key: Any, context: Any, elements: Iterable[Record]) -> Iterator[str]:
+        yield f"{key}{text(context.window(), *(value for _, value in elements))}"
+
+
+class Apply(WindowFunction[Any, Any, Any, Any]):
+    """The same, without a context."""
+
+    def apply(self, key: Any, window: Any, inputs: Iterable[Record]) -> list[str]:
+        return [f"{key}{text(window, *(value for _, value in inputs))}"]
+
+
+class ShowAll(ProcessAllWindowFunction[Any, Any, Any]):
+    def process(self, context: Any, elements: Iterable[Record]) -> Iterator[str]:
+        yield text(context.window(), *(f"{key}{value}" for key, value in elements))
+
+
+class ApplyAll(AllWindowFunction[Any, Any, Any]):
+    def apply(self, window: Any, inputs: Iterable[Record]) -> list[str]:
+        return [text(window, *(f"{key}{value}" for key, value in inputs))]
+
+
+class Nothing(WindowFunction[Any, Any, Any, Any]):
+    def apply(self, key: Any, window: Any, inputs: Iterable[Record]) -> None:  # type: ignore[override]
+        return None
+
+
+class Times(ProcessWindowFunction[Any, Any, Any, Any]):
+    """The watermark and the processing time while a window fires."""
+
+    def process(self, key: Any, context: Any, elements: Iterable[Record]) -> Iterator[str]:
+        mark = context.current_watermark()
+        shown = "end" if mark == forever else mark
+        yield f"{key} watermark {shown} now {context.current_processing_time()}"
+
+
+class Stamped(ProcessFunction):
+    """A result with its timestamp."""
+
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterator[str]:
+        yield f"{value} at {ctx.timestamp()}"
+
+
+class Firings(ProcessWindowFunction[Any, Any, Any, Any]):
+    """How often this window has fired, and the windows of this key, in state of either kind; says what it clears."""
+
+    OF_WINDOW = ValueStateDescriptor("firings", Types.INT())
+    OF_KEY = ReducingStateDescriptor("firings", operator.add, Types.INT())
+
+    def process(self, key: Any, context: Any, elements: Iterable[Record]) -> Iterator[str]:
+        own = context.window_state().get_state(self.OF_WINDOW)
+        own.update((own.value() or 0) + 1)
+        every = context.global_state().get_reducing_state(self.OF_KEY)
+        every.add(1)
+        yield f"{key}{text(context.window(), *(value for _, value in elements))} fired {own.value()} of {every.get()}"
+
+    def clear(self, context: Any) -> None:
+        context.window_state().get_state(self.OF_WINDOW).clear()
+
+
+class Forgetful(ProcessWindowFunction[Any, Any, Any, Any]):
+    """Counts the windows that are open in the key's own state, and takes them off in clear()."""
+
+    OPEN = ValueStateDescriptor("fired", Types.INT())
+
+    def process(self, key: Any, context: Any, elements: Iterable[Record]) -> Iterator[str]:
+        state = context.global_state().get_state(self.OPEN)
+        state.update((state.value() or 0) + 1)
+        yield f"{key}{text(context.window(), *(value for _, value in elements))} open {state.value()}"
+
+    def clear(self, context: Any) -> None:
+        state = context.global_state().get_state(self.OPEN)
+        state.update(state.value() - 1 or None)
+
+
+class BelowZero(Trigger[Any, Any]):
+    """Fires at a negative value, counts the others in its state, and fires a millisecond of event time after the
+    third. In windows that merge, the counts are added and the timer is set anew."""
+
+    COUNT = ReducingStateDescriptor("positive", operator.add, Types.INT())
+
+    def on_element(self, element: Record, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        if element[1] < 0:
+            return TriggerResult.FIRE
+        count: Any = ctx.get_partitioned_state(self.COUNT)
+        count.add(1)
+        if count.get() == 3:
+            ctx.register_event_time_timer(timestamp + 1)
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return TriggerResult.FIRE_AND_PURGE
+
+    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return TriggerResult.CONTINUE
+
+    def can_merge(self) -> bool:
+        return True
+
+    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+        ctx.merge_partitioned_state(self.COUNT)
+        count: Any = ctx.get_partitioned_state(self.COUNT)
+        if (count.get() or 0) >= 3:
+            ctx.register_event_time_timer(window.start + 1)
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        ctx.get_partitioned_state(self.COUNT).clear()
+
+
+class Early(EventTimeTrigger):
+    """The default, and a purge without a result at the value 0."""
+
+    def on_element(self, element: Record, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        super().on_element(element, timestamp, window, ctx)
+        return TriggerResult.PURGE if element[1] == 0 else TriggerResult.CONTINUE
+
+
+class Odd(Evictor[Any, Any]):
+    """Takes odd values out before, and whatever is below 10 after the function."""
+
+    def evict_before(self, elements: list[Any], size: int, window: Any, evictor_context: Any) -> None:
+        elements[:] = [one for one in elements if one.value[1] % 2 == 0]
+
+    def evict_after(self, elements: list[Any], size: int, window: Any, evictor_context: Any) -> None:
+        elements[:] = [one for one in elements if one.value[1] >= 10]
+
+
+class ByValue(WindowAssigner[Any, TimeWindow]):
+    """An assigner of a user's: a record with the value n is in n windows that end together."""
+
+    def assign_windows(self, element: Record, timestamp: int, context: Any) -> list[TimeWindow]:
+        return [TimeWindow(timestamp - back, timestamp + 10) for back in range(element[1])]
+
+    def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
+        return EventTimeTrigger()
+
+    def is_event_time(self) -> bool:
+        return True
