@@ -24,23 +24,36 @@ def arguments(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--records", type=int, default=5_000_000, help="records of the large run")
     parser.add_argument("--repeats", type=int, default=1, help="how often both sizes are run")
     parser.add_argument("--parallelism", type=int, default=2)
+    parser.add_argument("--seconds", type=float, help="how long the large run may take, else it gets fewer records")
     return parser
+
+
+def progress(line: str) -> None:
+    """A line that the runner shows while the program goes on."""
+    print(f"# {line}", flush=True)
 
 
 def seconds_of(job: Callable[[int], None], records: int) -> float:
     started = time.perf_counter()
     job(records)
-    return time.perf_counter() - started
+    seconds = time.perf_counter() - started
+    progress(f"{records:,} records: {seconds:.1f} s")
+    return seconds
 
 
-def slope(job: Callable[[int], None], records: int, repeats: int) -> dict[str, object]:
+def slope(job: Callable[[int], None], records: int, repeats: int, seconds: float | None = None) -> dict[str, object]:
     """Run ``job`` at both sizes, after one small run that only warms the process, and work out the rate."""
     small = max(1, records // SMALL)
     warm_up = seconds_of(job, small)
+    if seconds is not None and warm_up * SMALL > seconds:
+        # The start-up is part of the warm-up, so this is on the careful side.
+        records = max(SMALL, int(records * seconds / (warm_up * SMALL)))
+        small = records // SMALL
+        progress(f"only {records:,} records, to end in time")
     runs: dict[int, list[float]] = {small: [], records: []}
     for _ in range(repeats):
-        for size, seconds in runs.items():
-            seconds.append(seconds_of(job, size))
+        for size, times in runs.items():
+            times.append(seconds_of(job, size))
     return {
         "records": records,
         "rate": rate(records - small, statistics.median(runs[small]), statistics.median(runs[records])),
