@@ -47,7 +47,7 @@ def test_a_timer_fires_although_no_data_comes(make_env: Any, parallelism: int, e
         fired = lines.key_by(lambda line: line).process(After(150))
         began = time.monotonic()
         with fired.execute_and_collect() as records:
-            assert next(records) == ("only line", TimeDomain.PROCESSING_TIME, NO_TIME, True)
+            assert next(records) == ("only line", TimeDomain.PROCESSING_TIME, True, True)
             # On Spark this is mostly the job's start.
             assert time.monotonic() - began < (5 if engine == "memory" else 60)
 
