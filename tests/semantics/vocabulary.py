@@ -12,6 +12,7 @@ from firesteel.datastream import (
     DataStream,
     OutputTag,
     ProcessFunction,
+    ProcessJoinFunction,
     ProcessWindowFunction,
     ReduceFunction,
     WindowFunction,
@@ -72,6 +73,35 @@ class Sum(AggregateFunction):
     def merge(self, acc_a: list[Any], acc_b: list[Any]) -> list[Any]:
         acc_a[1] += acc_b[1]
         return acc_a
+
+
+class Chain(ReduceFunction):
+    """Strings values together, so that their order shows."""
+
+    def reduce(self, value1: Record, value2: Record) -> Record:
+        return value1[0], f"{value1[1]} {value2[1]}"
+
+
+class Collect(AggregateFunction):
+    """The same, with an accumulator that is changed in place."""
+
+    def create_accumulator(self) -> list[Any]:
+        return []
+
+    def add(self, value: Record, accumulator: list[Any]) -> list[Any]:
+        accumulator.append(value)
+        return accumulator
+
+    def get_result(self, accumulator: list[Any]) -> Record:
+        return accumulator[0][0], " ".join(str(value) for _, value in accumulator)
+
+    def merge(self, acc_a: list[Any], acc_b: list[Any]) -> list[Any]:
+        acc_a.extend(acc_b)
+        return acc_a
+
+
+class General(EventTimeTrigger):
+    """The default trigger, not recognised as such: windows with it take no short way."""
 
 
 class Show(ProcessWindowFunction[Any, Any, Any, Any]):
@@ -149,6 +179,38 @@ class Forgetful(ProcessWindowFunction[Any, Any, Any, Any]):
     def clear(self, context: Any) -> None:
         state = context.global_state().get_state(self.OPEN)
         state.update(state.value() - 1 or None)
+
+
+def evens(stream: DataStream) -> DataStream:
+    """Half of a stream, as one side of a join."""
+    return stream.filter(lambda record: record[1] % 2 == 0).set_parallelism(1)
+
+
+def odds(stream: DataStream) -> DataStream:
+    """The other half."""
+    return stream.filter(lambda record: record[1] % 2 == 1).set_parallelism(1)
+
+
+def key(record: Record) -> Any:
+    return record[0]
+
+
+class Pairs(ProcessJoinFunction):
+    """``a: 2 3 at 7`` for each pair of an interval join."""
+
+    def process_element(self, left: Record, right: Record, ctx: ProcessJoinFunction.Context) -> Iterator[str]:
+        assert ctx.get_timestamp() == max(ctx.get_left_timestamp(), ctx.get_right_timestamp())
+        yield f"{left[0]}: {left[1]} {right[1]} at {ctx.get_timestamp()}"
+
+
+def pair(left: Record, right: Record) -> str:
+    return f"{left[0]}: {left[1]} {right[1]}"
+
+
+def groups(lefts: list[Record], rights: list[Record]) -> list[str]:
+    """``a: 2 4 / 3`` for each window of a co-group."""
+    name = (lefts or rights)[0][0]
+    return [f"{name}: {' '.join(str(v) for _, v in lefts)} / {' '.join(str(v) for _, v in rights)}"]
 
 
 class BelowZero(Trigger[Any, Any]):
