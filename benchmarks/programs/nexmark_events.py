@@ -1,9 +1,9 @@
 """Persons, auctions and bids in Nexmark's proportions, each a function of its number alone.
 
-The shape is that of the Nexmark benchmark, the code is not: of every 50 events the first is a person, the next three are
-auctions and the others bids; half of the bids go to one hot auction, and three quarters of bids and auctions come from
-one hot person. There are ten events a millisecond. Only the standard library is used: workers of both engines import
-this module.
+The shape is that of the Nexmark benchmark, the code is not: of every 50 events the first is a person, the next three
+are auctions and the others bids; half of the bids go to one hot auction, and three quarters of bids and auctions come
+from one hot person. There are ten events a millisecond. Only the standard library is used: workers of both engines
+import this module.
 """
 
 from collections.abc import Iterator
