@@ -76,6 +76,7 @@ class Coordinator:
         self._sizer = BatchSizer(target, settings.max_records)
         self._idle_tick = self._shortest_idleness()
         self._started: tuple[int, float] | None = None
+        self._ended = 0.0
         self._fresh = True
         self._running = False
 
@@ -109,9 +110,12 @@ class Coordinator:
         if not self._due():
             time.sleep(IDLE_WAIT)
             return start
-        positions, records = self._positions(start)
+        positions, records, full = self._positions(start)
         last = all(source.ended(positions[node_id]) for node_id, source in self._sources.items())
         now = max(self._now(positions), start["time"])
+        if not (full or last or self._checkpoint_due(positions)):
+            time.sleep(IDLE_WAIT)
+            return start
         if not (records or last or positions != start["positions"] or self._must_tick(start, now)):
             time.sleep(IDLE_WAIT)
             return start
@@ -120,30 +124,49 @@ class Coordinator:
         return {"batch": start["batch"] + 1, "time": now, "last": last, "positions": positions}
 
     def _now(self, positions: dict[str, Any]) -> int:
-        told = [source.processing_time(positions[node_id]) for node_id, source in self._sources.items()]
-        moments = [moment for moment in told if moment is not None]
+        moments = self._told(positions)
         return max(moments) if moments else self._clock()
+
+    def _told(self, positions: dict[str, Any]) -> list[int]:
+        """The processing time, where sources decide it."""
+        told = [source.processing_time(positions[node_id]) for node_id, source in self._sources.items()]
+        return [moment for moment in told if moment is not None]
 
     def _due(self) -> bool:
         return self._started is None or time.monotonic() - self._started[1] >= self._settings.interval_ms / 1000
+
+    def _checkpoint_due(self, positions: dict[str, Any]) -> bool:
+        """Whether it is time for a checkpoint. A full batch and the last one do not ask: an interval shall make batches
+        fewer where records trickle, not leave a backlog lying. A script has its own time and never waits."""
+        if self._started is None or self._told(positions):
+            return True
+        now = time.monotonic()
+        return (
+            now - self._started[1] >= self._settings.checkpoint_interval_ms / 1000
+            and now - self._ended >= self._settings.checkpoint_pause_ms / 1000
+        )
 
     def _measure(self) -> None:
         """Spark asks for the next offset when the last batch is done: that is how long it took."""
         if self._started is not None and self._started[0] >= 0:
             records, began = self._started
-            self._sizer.observe(records, (time.monotonic() - began) * 1000)
+            self._ended = time.monotonic()
+            self._sizer.observe(records, (self._ended - began) * 1000)
             self._started = (-1, began)
 
-    def _positions(self, start: Offset) -> tuple[dict[str, Any], int]:
-        positions, records = {}, 0
+    def _positions(self, start: Offset) -> tuple[dict[str, Any], int, bool]:
+        """How far the next batch reads, how many records that are, and whether some source has more of them."""
+        positions, records, full = {}, 0, False
         share = max(1, self._sizer.limit // max(1, len(self._sources)))
         for node_id, source in self._sources.items():
             known = start["positions"].get(node_id)
             if known is None:
                 known = source.initial()
             positions[node_id] = source.latest(known, share)
-            records += source.count(known, positions[node_id])
-        return positions, records
+            count = source.count(known, positions[node_id])
+            records += count
+            full = full or count >= share
+        return positions, records, full
 
     def _must_tick(self, start: Offset, now: int) -> bool:
         """Whether a batch without data is needed: a timer is due, a source falls idle, or the job just restarted
