@@ -74,7 +74,7 @@ def folder_name(job_name: str) -> str:
     ('orders', 'word-count-16eea39c')
     """
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", job_name).strip(".-")[:80]
-    if plain == job_name:
+    if plain and plain == job_name:
         return plain
     return f"{plain or 'job'}-{hashlib.sha256(job_name.encode()).hexdigest()[:8]}"
 

@@ -113,7 +113,7 @@ class Coordinator:
         positions, records, full = self._positions(start)
         last = all(source.ended(positions[node_id]) for node_id, source in self._sources.items())
         now = max(self._now(positions), start["time"])
-        if not (full or last or self._checkpoint_due(positions)):
+        if not (full or last or self._checkpoint_due()):
             time.sleep(IDLE_WAIT)
             return start
         if not (records or last or positions != start["positions"] or self._must_tick(start, now)):
@@ -124,21 +124,17 @@ class Coordinator:
         return {"batch": start["batch"] + 1, "time": now, "last": last, "positions": positions}
 
     def _now(self, positions: dict[str, Any]) -> int:
-        moments = self._told(positions)
-        return max(moments) if moments else self._clock()
-
-    def _told(self, positions: dict[str, Any]) -> list[int]:
-        """The processing time, where sources decide it."""
         told = [source.processing_time(positions[node_id]) for node_id, source in self._sources.items()]
-        return [moment for moment in told if moment is not None]
+        moments = [moment for moment in told if moment is not None]
+        return max(moments) if moments else self._clock()
 
     def _due(self) -> bool:
         return self._started is None or time.monotonic() - self._started[1] >= self._settings.interval_ms / 1000
 
-    def _checkpoint_due(self, positions: dict[str, Any]) -> bool:
-        """Whether it is time for a checkpoint. A full batch and the last one do not ask: an interval shall make batches
-        fewer where records trickle, not leave a backlog lying. A script has its own time and never waits."""
-        if self._started is None or self._told(positions):
+    def _checkpoint_due(self) -> bool:
+        """Whether it is time for a checkpoint. An interval makes batches fewer where records trickle; it leaves no
+        backlog lying. So input that ends, a full batch and the last one do not wait."""
+        if self._started is None or self._bounded:
             return True
         now = time.monotonic()
         return (

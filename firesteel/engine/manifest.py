@@ -110,9 +110,7 @@ class Manifest:
         if self.width != now.width:
             return f"the widest operator had parallelism {self.width} and has {now.width} now"
         if self.state_backend != now.state_backend:
-            return (
-                f"its state was kept by the backend {self.state_backend!r}, and the job has {now.state_backend!r} now"
-            )
+            return f"its state was kept by the backend {self.state_backend!r}; the job has {now.state_backend!r} now"
         return None
 
 

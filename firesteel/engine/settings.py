@@ -26,7 +26,7 @@ class Settings:
     interval_ms: int = 0
     """``firesteel.batch.interval``: the least time between the starts of two batches."""
     checkpoint_interval_ms: int = 0
-    """``execution.checkpointing.interval``: as ``interval_ms``, except that work which is there does not wait for it."""
+    """``execution.checkpointing.interval``: like ``interval_ms``, but a backlog does not wait for it."""
     checkpoint_pause_ms: int = 0
     """``execution.checkpointing.min-pause``: likewise, between the end of a batch and the start of the next."""
     frames_memory: int = FRAMES_MEMORY

@@ -78,9 +78,11 @@ class SparkJob(EngineJob):
             self.checkpoints.restored()
 
     def _launch(self, payload: JobPayload, whole: JobPayload) -> None:
-        """One attempt: its line to the workers, its files, its plan; a query that goes on from what the folder holds."""
+        """One attempt: its line to the workers, its files, and a query that goes on from what the folder holds."""
         session, folder = self._session, self._folder
-        assert session is not None and folder is not None and self._directory is not None
+        assert session is not None
+        assert folder is not None
+        assert self._directory is not None
         self._lifeline = _lifeline(session)
         # By another name than the attempt before: what is left of that in a worker is not this one's.
         payload = replace(payload, job_id=f"{self.job_id}-{self.spec.attempt}")
