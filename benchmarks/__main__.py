@@ -81,7 +81,8 @@ def main() -> int:
             show(line)
         now = time.monotonic()
         show(
-            f"{'failed after' if 'error' in result else 'took'} {now - started:.0f} s, {(now - begun) / 60:.0f} min in all"
+            f"{'failed after' if 'error' in result else 'took'} {now - started:.0f} s, "
+            f"{(now - begun) / 60:.0f} min in all"
         )
     for group in complete_groups(options):
         own = {case.name: results[case.name] for case in GROUPS[group]}

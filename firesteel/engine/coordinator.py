@@ -88,6 +88,7 @@ class Coordinator:
         self._idle_tick = self._shortest_idleness()
         self._aligned = _aligned(graph)
         self._started: tuple[int, float] | None = None
+        self._ended = 0.0
         self._fresh = True
         self._running = False
 
@@ -124,9 +125,12 @@ class Coordinator:
         word = self._word()
         # What the driver does not know yet after a restart, the last batch's offset does.
         watermarks = {**start.get("watermarks", {}), **word.watermarks}
-        positions, records = self._positions(start, self._paused(watermarks))
+        positions, records, full = self._positions(start, self._paused(watermarks))
         last = all(source.ended(positions[node_id]) for node_id, source in self._sources.items())
         now = max(self._now(positions), start["time"])
+        if not (full or last or self._checkpoint_due()):
+            time.sleep(IDLE_WAIT)
+            return start
         if not (records or last or positions != start["positions"] or self._must_tick(start, now, word.wake_at)):
             time.sleep(IDLE_WAIT)
             return start
@@ -165,23 +169,38 @@ class Coordinator:
     def _due(self) -> bool:
         return self._started is None or time.monotonic() - self._started[1] >= self._settings.interval_ms / 1000
 
+    def _checkpoint_due(self) -> bool:
+        """Whether it is time for a checkpoint. An interval makes batches fewer where records trickle; it leaves no
+        backlog lying. So input that ends, a full batch and the last one do not wait."""
+        if self._started is None or self._bounded:
+            return True
+        now = time.monotonic()
+        return (
+            now - self._started[1] >= self._settings.checkpoint_interval_ms / 1000
+            and now - self._ended >= self._settings.checkpoint_pause_ms / 1000
+        )
+
     def _measure(self) -> None:
         """Spark asks for the next offset when the last batch is done: that is how long it took."""
         if self._started is not None and self._started[0] >= 0:
             records, began = self._started
-            self._sizer.observe(records, (time.monotonic() - began) * 1000)
+            self._ended = time.monotonic()
+            self._sizer.observe(records, (self._ended - began) * 1000)
             self._started = (-1, began)
 
-    def _positions(self, start: Offset, paused: set[str]) -> tuple[dict[str, Any], int]:
-        positions, records = {}, 0
+    def _positions(self, start: Offset, paused: set[str]) -> tuple[dict[str, Any], int, bool]:
+        """How far the next batch reads, how many records that are, and whether some source has more of them."""
+        positions, records, full = {}, 0, False
         share = max(1, self._sizer.limit // max(1, len(self._sources)))
         for node_id, source in self._sources.items():
             known = start["positions"].get(node_id)
             if known is None:
                 known = source.initial()
             positions[node_id] = known if node_id in paused else source.latest(known, share)
-            records += source.count(known, positions[node_id])
-        return positions, records
+            count = source.count(known, positions[node_id])
+            records += count
+            full = full or count >= share
+        return positions, records, full
 
     def _must_tick(self, start: Offset, now: int, wake_at: int | None) -> bool:
         """Whether a batch without data is needed: a timer is due, a source falls idle, or the job just restarted

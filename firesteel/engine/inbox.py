@@ -67,8 +67,7 @@ class Inbox:
                 self._channel_of[node.id] = node.spec.channel
                 # Bounded, so that a slow reader slows the job and not fills the driver's memory.
                 self._channels[node.spec.channel] = queue.Queue(maxsize=256)
-            elif isinstance(node.spec, SinkSpec):
-                self._committers[node.id] = node.spec.sink.create_committer()
+        self._create_committers()
         self.cancelled = threading.Event()
         nodes = job.graph.graph.nodes.values()
         shared = {name for name, count in Counter(node.name for node in nodes).items() if count > 1}
@@ -76,6 +75,17 @@ class Inbox:
         """What metrics call an operator: its name, with its number where several have the same."""
         self._over = threading.Event()
         self._error: BaseException | None = None
+
+    def _create_committers(self) -> None:
+        for node in self._job.graph.graph.nodes.values():
+            if isinstance(node.spec, SinkSpec):
+                self._committers[node.id] = node.spec.sink.create_committer()
+
+    def restart(self) -> None:
+        """The job goes on after a failure. What was shown of its batches stays known, so that it is not shown twice."""
+        self.finished.clear()
+        # A committer whose connection broke must not be what the job fails of for ever.
+        self._create_committers()
 
     def take(self, batch: int, cells: Iterable[bytes]) -> None:
         """All cells that a batch sent to the driver."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
+from firesteel.common.configuration import Configuration
 from firesteel.datastream.data_stream import DataStream
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 from firesteel.engine import submit
 from firesteel.engine.job import EngineJob
-from firesteel.engine.settings import Settings
 from firesteel.errors import ProgramError, short_repr
 from firesteel.graph.specs import CollectSpec
 from firesteel.testing.plan import memory_environment
-from firesteel.testing.recovery import RecoveringJob
 
 __all__ = ["collect", "run_pipeline"]
 
@@ -89,8 +89,12 @@ def _collect(env: StreamExecutionEnvironment, streams: Sequence[DataStream], res
 def _start(env: StreamExecutionEnvironment, restarts: int) -> EngineJob:
     submission = env._submission("test")
     env._program.forget_sinks()
-    if not restarts:
-        return submit(submission)
-    if Settings.of(submission.configuration).master != "memory":
-        raise ProgramError("restarts are for jobs in memory. On Spark start the job again with its checkpoint.dir.")
-    return RecoveringJob(submission, restarts).start()
+    if restarts:
+        strategy = {
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": str(restarts),
+            "restart-strategy.fixed-delay.delay": "0 ms",
+        }
+        configuration = Configuration(submission.configuration).add_all(Configuration.from_dict(strategy))
+        submission = replace(submission, configuration=configuration)
+    return submit(submission)

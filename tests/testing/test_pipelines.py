@@ -286,10 +286,3 @@ def test_a_crash_cleans_up_after_itself() -> None:
     assert not path.exists()
     with pytest.raises(ProgramError, match="at least 1, or None for always; got 0"):
         Crash(times=0)
-
-
-def test_restarts_are_for_memory() -> None:
-    env = memory_environment()
-    env._configuration.set_string("firesteel.master", "local")
-    with pytest.raises(ProgramError, match="restarts are for jobs in memory"):
-        collect(env.from_collection([1]), restarts=1)

@@ -272,3 +272,31 @@ class TestRate:
             reached.append(position)
             now[0] += 0.5
         assert reached == [0, 0, 0, 0, 1, 1, 1, 1, 2]
+
+
+def trickle(env: Any) -> Any:
+    source = DataGeneratorSource(lambda index: index, records_per_second=1000)
+    return env.from_source(source, NONE, "n").print()
+
+
+def starts(settings: Settings, build: Any = trickle, seconds: float = 0.5) -> int:
+    """How many batches begin in some time, if each takes no time."""
+    c = coordinator(build, 1, settings)
+    offset, end, count = c.initial(), time.monotonic() + seconds, 0
+    while time.monotonic() < end and not offset["last"]:
+        reached = c.next(offset)
+        count += reached is not offset
+        offset = reached
+    return count
+
+
+def test_checkpoints_have_their_interval() -> None:
+    assert starts(Settings()) > 10
+    assert starts(Settings(checkpoint_interval_ms=200)) == 3
+    assert starts(Settings(checkpoint_pause_ms=200)) == 3
+
+
+def test_a_backlog_does_not_wait_for_checkpoints() -> None:
+    rare = Settings(checkpoint_interval_ms=60_000, max_records=10)
+    assert starts(rare) > 10, "full batches"
+    assert starts(rare, numbers(95)) == 10, "input that ends"
