@@ -2,6 +2,7 @@
 
     folder/
       firesteel-checkpoint.json   the manifest
+      firesteel-lock              held by the job that runs
       firesteel-sources/          what sources log for themselves
       query/                      Spark's: metadata, offsets, commits, state
 
@@ -29,6 +30,7 @@ __all__ = ["CheckpointFolder", "Manifest", "OperatorEntry"]
 
 FORMAT = 1
 NAME = "firesteel-checkpoint.json"
+LOCK = "firesteel-lock"
 QUERY = "query"
 SOURCES = "firesteel-sources"
 
@@ -192,7 +194,7 @@ class CheckpointFolder:
                     break
                 # Spark's maintenance was just uploading something.
                 time.sleep(0.2)
-        for name in (self._file + ".new", self._file):
+        for name in (os.path.join(self.path, LOCK), self._file + ".new", self._file):
             if os.path.exists(name):
                 os.remove(name)
         if not os.listdir(self.path):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from firesteel.engine.payload import JobPayload
+from firesteel.engine.spark.folder_lock import hold_folder
 
 # Three processes that Spark starts for a source import this module and only one of them plans batches.
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class _StreamReader(DataSourceStreamReader):
             from firesteel.engine.coordinator import Coordinator
 
             payload, settings, durable = _load(self._directory, "coordinator.pkl")
+            self._lock = hold_folder(os.path.dirname(durable))
             control = _Control(os.path.join(self._directory, CONTROL))
             self._coordinator = Coordinator(payload.load().graph, settings, durable, control.word)
         return self._coordinator
