@@ -80,10 +80,8 @@ def main() -> int:
         for line in report.describe(engine.name, result):
             show(line)
         now = time.monotonic()
-        show(
-            f"{'failed after' if 'error' in result else 'took'} {now - started:.0f} s, "
-            f"{(now - begun) / 60:.0f} min in all"
-        )
+        took = "failed after" if "error" in result else "took"
+        show(f"{took} {now - started:.0f} s, {(now - begun) / 60:.0f} min in all")
     for group in complete_groups(options):
         own = {case.name: results[case.name] for case in GROUPS[group]}
         (options.output / f"latest-{group}.json").write_text(report.document(own, about, settings))
