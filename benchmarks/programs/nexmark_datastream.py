@@ -20,15 +20,39 @@ options = parser.parse_args()
 engine = both.Engine(options)
 common, datastream, state, window = engine.common, engine.datastream, engine.state, engine.window
 Time, Types = common.Time, common.Types
-LONG, STRING = Types.LONG(), Types.STRING()
-PERSON = Types.TUPLE([LONG, STRING, STRING, STRING, STRING, STRING, LONG, STRING])
-AUCTION = Types.TUPLE([LONG, STRING, STRING, LONG, LONG, LONG, LONG, LONG, LONG, STRING])
-BID = Types.TUPLE([LONG, LONG, LONG, STRING, STRING, LONG, STRING])
-PAIR = Types.TUPLE([LONG, LONG])
-NAMED = Types.TUPLE([STRING, LONG])
 SECOND = 1_000
 SPAN = 10 * SECOND
 """The length of q8's windows in milliseconds."""
+
+# Types are made anew wherever they are used: PyFlink's remember an object of the JVM, which cannot travel to a worker.
+
+
+def long() -> Any:
+    return Types.LONG()
+
+
+def text() -> Any:
+    return Types.STRING()
+
+
+def pair() -> Any:
+    return Types.TUPLE([long(), long()])
+
+
+def named() -> Any:
+    return Types.TUPLE([text(), long()])
+
+
+def person() -> Any:
+    return Types.TUPLE([long(), text(), text(), text(), text(), text(), long(), text()])
+
+
+def auction() -> Any:
+    return Types.TUPLE([long(), text(), text(), long(), long(), long(), long(), long(), long(), text()])
+
+
+def bid() -> Any:
+    return Types.TUPLE([long(), long(), long(), text(), text(), long(), text()])
 
 
 class TimeOf(common.watermark_strategy.TimestampAssigner):  # type: ignore[name-defined,misc]
@@ -50,16 +74,16 @@ class Source:
         return stream.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(TimeOf(field)))
 
     def persons(self) -> Any:
-        return self.timed(self.numbers.flat_map(events.persons, PERSON), 6)
+        return self.timed(self.numbers.flat_map(events.persons, person()), 6)
 
     def auctions(self) -> Any:
-        return self.timed(self.numbers.flat_map(events.auctions, AUCTION), 5)
+        return self.timed(self.numbers.flat_map(events.auctions, auction()), 5)
 
     def bids(self) -> Any:
-        return self.timed(self.numbers.flat_map(events.bids, BID), 5)
+        return self.timed(self.numbers.flat_map(events.bids, bid()), 5)
 
     def bids_without_time(self) -> Any:
-        return self.numbers.flat_map(events.bids, BID)
+        return self.numbers.flat_map(events.bids, bid())
 
 
 class Count(datastream.AggregateFunction):  # type: ignore[name-defined,misc]
@@ -88,8 +112,8 @@ class SellersNearby(datastream.KeyedCoProcessFunction):  # type: ignore[name-def
     """q3: persons and their auctions, whichever comes first."""
 
     def open(self, runtime_context: Any) -> None:
-        self.person = runtime_context.get_state(state.ValueStateDescriptor("person", STRING))
-        self.waiting = runtime_context.get_list_state(state.ListStateDescriptor("waiting", LONG))
+        self.person = runtime_context.get_state(state.ValueStateDescriptor("person", text()))
+        self.waiting = runtime_context.get_list_state(state.ListStateDescriptor("waiting", long()))
 
     def process_element1(self, value: Any, ctx: Any) -> Iterator[tuple[str, int]]:
         self.person.update(value[1])
@@ -109,9 +133,9 @@ class WinningBids(datastream.KeyedCoProcessFunction):  # type: ignore[name-defin
     """q4: (category, highest bid) of an auction when it ends. Auctions are kept, as an unbounded join keeps them."""
 
     def open(self, runtime_context: Any) -> None:
-        self.auction = runtime_context.get_state(state.ValueStateDescriptor("auction", PAIR))
-        self.best = runtime_context.get_state(state.ValueStateDescriptor("best", LONG))
-        self.early = runtime_context.get_list_state(state.ListStateDescriptor("early", PAIR))
+        self.auction = runtime_context.get_state(state.ValueStateDescriptor("auction", pair()))
+        self.best = runtime_context.get_state(state.ValueStateDescriptor("best", long()))
+        self.early = runtime_context.get_list_state(state.ListStateDescriptor("early", pair()))
 
     def process_element1(self, value: Any, ctx: Any) -> None:
         end = value[6]
@@ -140,7 +164,7 @@ class MeanPrice(datastream.KeyedProcessFunction):  # type: ignore[name-defined,m
     """q4: the mean of all winning bids of a category so far."""
 
     def open(self, runtime_context: Any) -> None:
-        self.total = runtime_context.get_state(state.ValueStateDescriptor("total", PAIR))
+        self.total = runtime_context.get_state(state.ValueStateDescriptor("total", pair()))
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[tuple[int, int]]:
         total, count = self.total.value() or (0, 0)
@@ -153,8 +177,8 @@ class NewSellers(datastream.KeyedCoProcessFunction):  # type: ignore[name-define
     """q8 without a window join: persons and auctions of one window, kept by its end until it is over."""
 
     def open(self, runtime_context: Any) -> None:
-        self.persons = runtime_context.get_map_state(state.MapStateDescriptor("persons", LONG, STRING))
-        self.auctions = runtime_context.get_list_state(state.ListStateDescriptor("auctions", PAIR))
+        self.persons = runtime_context.get_map_state(state.MapStateDescriptor("persons", long(), text()))
+        self.auctions = runtime_context.get_list_state(state.ListStateDescriptor("auctions", pair()))
 
     def process_element1(self, value: Any, ctx: Any) -> None:
         end = value[6] // SPAN * SPAN + SPAN
@@ -179,31 +203,33 @@ class NewSellers(datastream.KeyedCoProcessFunction):  # type: ignore[name-define
 
 
 def q0(source: Source) -> Any:
-    return source.bids_without_time().map(lambda bid: bid, BID)
+    return source.bids_without_time().map(lambda bid: bid, bid())
 
 
 def q1(source: Source) -> Any:
     """Prices in another currency."""
-    return source.bids_without_time().map(lambda bid: (*bid[:2], bid[2] * 908 // 1000, *bid[3:]), BID)
+    return source.bids_without_time().map(lambda bid: (*bid[:2], bid[2] * 908 // 1000, *bid[3:]), bid())
 
 
 def q2(source: Source) -> Any:
     """The bids of some auctions."""
-    return source.bids_without_time().filter(lambda bid: bid[0] % 123 == 0).map(lambda bid: (bid[0], bid[2]), PAIR)
+    return source.bids_without_time().filter(lambda bid: bid[0] % 123 == 0).map(lambda bid: (bid[0], bid[2]), pair())
 
 
 def q3(source: Source) -> Any:
     persons = source.persons().filter(lambda person: person[5] in ("OR", "ID", "CA"))
     auctions = source.auctions().filter(lambda auction: auction[8] == 10)
-    keyed = persons.key_by(lambda person: person[0], LONG).connect(auctions.key_by(lambda auction: auction[7], LONG))
-    return keyed.process(SellersNearby(), NAMED)
+    keyed = persons.key_by(lambda person: person[0], long()).connect(
+        auctions.key_by(lambda auction: auction[7], long())
+    )
+    return keyed.process(SellersNearby(), named())
 
 
 def q4(source: Source) -> Any:
-    auctions = source.auctions().key_by(lambda auction: auction[0], LONG)
-    bids = source.bids().key_by(lambda bid: bid[0], LONG)
-    winning = auctions.connect(bids).process(WinningBids(), PAIR)
-    return winning.key_by(lambda pair: pair[0], LONG).process(MeanPrice(), PAIR)
+    auctions = source.auctions().key_by(lambda auction: auction[0], long())
+    bids = source.bids().key_by(lambda bid: bid[0], long())
+    winning = auctions.connect(bids).process(WinningBids(), pair())
+    return winning.key_by(lambda pair: pair[0], long()).process(MeanPrice(), pair())
 
 
 def q5(source: Source) -> Any:
@@ -211,9 +237,9 @@ def q5(source: Source) -> Any:
     sliding = window.SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2))
     counts = (
         source.bids()
-        .key_by(lambda bid: bid[0], LONG)
+        .key_by(lambda bid: bid[0], long())
         .window(sliding)
-        .aggregate(Count(), window_function=WithKey(), accumulator_type=LONG, output_type=PAIR)
+        .aggregate(Count(), window_function=WithKey(), accumulator_type=long(), output_type=pair())
     )
     # Results carry the last millisecond of their window, so two seconds hold the windows with one end.
     together = counts.window_all(window.TumblingEventTimeWindows.of(Time.seconds(2)))
@@ -224,7 +250,7 @@ def q7(source: Source) -> Any:
     """The highest bid of every ten seconds: of each auction, then of all."""
     higher = lambda one, other: one if one[2] >= other[2] else other  # noqa: E731
     tumbling = window.TumblingEventTimeWindows.of(Time.seconds(10))
-    highest = source.bids().key_by(lambda bid: bid[0], LONG).window(tumbling).reduce(higher)
+    highest = source.bids().key_by(lambda bid: bid[0], long()).window(tumbling).reduce(higher)
     return highest.window_all(tumbling).reduce(higher)
 
 
@@ -232,25 +258,27 @@ def q8(source: Source) -> Any:
     """Persons who opened auctions within the same ten seconds in which they came."""
     persons, auctions = source.persons(), source.auctions()
     if options.engine == "firesteel":
-        keyed = persons.join(auctions).where(lambda person: person[0], LONG).equal_to(lambda auction: auction[7], LONG)
+        keyed = (
+            persons.join(auctions).where(lambda person: person[0], long()).equal_to(lambda auction: auction[7], long())
+        )
         pairs = keyed.window(window.TumblingEventTimeWindows.of(Time.milliseconds(SPAN)))
-        return pairs.apply(lambda person, auction: (person[1], auction[0]), NAMED)
-    connected = persons.key_by(lambda person: person[0], LONG).connect(auctions.key_by(lambda a: a[7], LONG))
-    return connected.process(NewSellers(), NAMED)
+        return pairs.apply(lambda person, auction: (person[1], auction[0]), named())
+    connected = persons.key_by(lambda person: person[0], long()).connect(auctions.key_by(lambda a: a[7], long()))
+    return connected.process(NewSellers(), named())
 
 
 def q11(source: Source) -> Any:
     """Bids of a person in a session."""
     sessions = window.EventTimeSessionWindows.with_gap(Time.seconds(10))
-    windowed = source.bids().key_by(lambda bid: bid[1], LONG).window(sessions)
-    return windowed.aggregate(Count(), window_function=WithKey(), accumulator_type=LONG, output_type=PAIR)
+    windowed = source.bids().key_by(lambda bid: bid[1], long()).window(sessions)
+    return windowed.aggregate(Count(), window_function=WithKey(), accumulator_type=long(), output_type=pair())
 
 
 def q12(source: Source) -> Any:
     """Bids of a person in ten seconds of processing time."""
     tumbling = window.TumblingProcessingTimeWindows.of(Time.seconds(10))
-    windowed = source.bids_without_time().key_by(lambda bid: bid[1], LONG).window(tumbling)
-    return windowed.aggregate(Count(), window_function=WithKey(), accumulator_type=LONG, output_type=PAIR)
+    windowed = source.bids_without_time().key_by(lambda bid: bid[1], long()).window(tumbling)
+    return windowed.aggregate(Count(), window_function=WithKey(), accumulator_type=long(), output_type=pair())
 
 
 def job(records: int) -> None:
