@@ -4,8 +4,9 @@
     python examples/percentiles.py --requests 100000
 
 A percentile cannot be updated like a sum: all values of the hour must be known. But they need not be kept one by
-one. An aggregate function adds each value to a histogram as it comes, so that a window holds a few dozen numbers however
-many requests an hour has. Each bucket is a tenth larger than the one before, so a percentile is at most a tenth too high.
+one. An aggregate function adds each value to a histogram as it comes, so that a window holds a few dozen numbers,
+however many requests an hour has. Each bucket is a tenth larger than the one before, so a percentile is at most a tenth
+too high.
 """
 
 import argparse

@@ -53,9 +53,7 @@ def main() -> None:
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(40))
     timed = env.from_collection(CLICKS).assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(Clicked()))
     visits = (
-        timed.key_by(lambda click: click[0])
-        .window(EventTimeSessionWindows.with_gap(Time.minutes(30)))
-        .process(Visit())
+        timed.key_by(lambda click: click[0]).window(EventTimeSessionWindows.with_gap(Time.minutes(30))).process(Visit())
     )
     for line in sorted(visits.execute_and_collect("sessions")):
         print(line)

@@ -11,7 +11,7 @@ and holds all moments from start up to, and without, start + size. With 15 secon
 [195, 210): 199 % 15 = 4, and 199 - 4 = 195. The remainder is Python's, which is never negative, so the formula
 also holds before 1970 and for negative offsets.
 
-An offset moves the ruler. Days in Beijing begin at 16:00 UTC of the day before: daily windows need an offset of -8 hours.
+An offset moves the ruler. Days in Beijing begin at 16:00 UTC of the day before: their offset is -8 hours.
 """
 
 from collections.abc import Iterable, Iterator
