@@ -70,6 +70,85 @@ def test_the_enrichment_asks_for_many_orders_at_once(run) -> None:
     assert float(re.search(r"took ([\d.]+) s", lines[-1]).group(1)) < 400 * 0.05 / 2
 
 
+def test_the_start_of_a_window_follows_a_formula(run) -> None:
+    lines = run("window_start.py")
+    assert [line.split(maxsplit=2) for line in lines[1:7]] == [
+        ["199", "0", "[195, 210)"],
+        ["195", "0", "[195, 210)"],
+        ["210", "0", "[210, 225)"],
+        ["199", "5", "[185, 200)"],
+        ["199", "-5", "[190, 205)"],
+        ["-1", "0", "[-15, 0)"],
+    ]
+    assert lines[7:] == [
+        "days in London (UTC), no offset:",
+        "  01 Jan 00:00 to 02 Jan 00:00: 150.00",
+        "days in Beijing (UTC+8), offset -8 hours, shown in UTC:",
+        "  01 Jan 16:00 to 02 Jan 16:00: 120.00",
+        "  31 Dec 16:00 to 01 Jan 16:00:  30.00",
+    ]
+
+
+def test_a_delay_saves_readings_out_of_order(run) -> None:
+    assert run("out_of_order_readings.py") == [
+        "roof  0 s to 10 s: 22.0 degrees of 4 readings",
+        "roof 10 s to 20 s: 32.0 degrees of 3 readings",
+        "roof 20 s to 30 s: 41.0 degrees of 2 readings",
+    ]
+    assert run("out_of_order_readings.py", "--delay", "0") == [
+        "roof  0 s to 10 s: 20.5 degrees of 2 readings",
+        "roof 10 s to 20 s: 30.5 degrees of 2 readings",
+        "roof 20 s to 30 s: 41.0 degrees of 2 readings",
+    ]
+
+
+def test_late_parcels_correct_a_count_or_go_aside(run) -> None:
+    assert run("late_data.py") == [
+        "north minutes  0 to 10: 2 parcels ['p1', 'p2']",
+        "north minutes  0 to 10: 3 parcels ['p1', 'p2', 'p4']",
+        "north minutes 10 to 20: 1 parcels ['p3']",
+        "north minutes  0 to 10: 4 parcels ['p1', 'p2', 'p4', 'p6']",
+        "north minutes 20 to 30: 1 parcels ['p5']",
+        "north minutes 20 to 30: 2 parcels ['p5', 'p9']",
+        "too late: ('north', 5, 'p8')",
+        "north minutes 30 to 40: 1 parcels ['p7']",
+    ]
+
+
+def test_percentiles_are_at_most_a_tenth_too_high(run) -> None:
+    lines = run("percentiles.py")
+    made = runpy.run_path(str(EXAMPLES / "percentiles.py"))["requests"](20_000)
+    assert len(lines) == 8
+    for line in lines:
+        hour, service, *found = re.fullmatch(r" ?(\d+):00 (\w+) +p75 +([\d.]+) ms, p99 +([\d.]+) ms", line).groups()
+        values = sorted(v for name, moment, v in made if name == service and moment // 3_600_000 == int(hour))
+        for percentile, shown in zip((75, 99), map(float, found), strict=True):
+            exact = values[-(-len(values) * percentile // 100) - 1]
+            assert exact - 0.1 <= shown <= exact * 1.1 + 0.1
+    slow = [float(re.search(r"p99 +([\d.]+)", line).group(1)) for line in lines if "search" in line]
+    assert max(slow[:2]) < 200 < min(slow[2:])
+
+
+def test_the_top_pages_of_each_window(run) -> None:
+    assert run("top_urls.py") == [
+        "until minute  5: /home 208, /shop 146, /help 72",
+        "until minute 10: /home 441, /shop 258, /help 146",
+        "until minute 15: /home 369, /news 247, /shop 196",
+        "until minute 20: /news 398, /home 261, /shop 165",
+        "until minute 25: /news 194, /home 125, /shop 81",
+    ]
+    assert all(line.count("/") == 1 for line in run("top_urls.py", "--top", "1"))
+
+
+def test_a_late_click_joins_two_sessions(run) -> None:
+    assert run("session_analysis.py") == [
+        "ada from minute   0, 62 minutes, 5 clicks, bought at /paid",
+        "ada from minute 200,  0 minutes, 1 clicks, left at /home",
+        "bob from minute   3,  0 minutes, 1 clicks, left at /home",
+        "bob from minute  40,  4 minutes, 2 clicks, left at /shop",
+    ]
+
+
 def test_the_demo_counts_every_click_and_sums_up(run) -> None:
     lines = run("demo_clicks.py", "--rate", "500", "--seconds", "3", "--users", "7")
     text = "\n".join(lines)

@@ -30,7 +30,7 @@ class Show(ProcessWindowFunction):
 
 def slowly(reading: Reading) -> Reading:
     # PyFlink's watermarks advance with the wall clock: give them the time to.
-    time.sleep(0.05)
+    time.sleep(0.1)
     return reading
 
 
@@ -45,7 +45,7 @@ def main() -> None:
         *(("b", 6, 14000), ("b", 7, 30000), ("a", 8, 15000), ("a", 9, 27000), ("b", 10, 1000)),
     ]
     # PyFlink has sent the watermark of a record by the time that some more have come.
-    spaced = [one for reading in readings for one in (reading, PAUSE, PAUSE, PAUSE)]
+    spaced = [one for reading in readings for one in (reading, PAUSE, PAUSE)]
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(2))
     stream = env.from_collection(spaced, READING).map(slowly, READING)
     timed = stream.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(ThirdField()))
