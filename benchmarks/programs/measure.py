@@ -46,10 +46,8 @@ def slope(job: Callable[[int], None], records: int, repeats: int, seconds: float
     small = max(1, records // SMALL)
     warm_up = seconds_of(job, small)
     if seconds is not None and warm_up * SMALL > seconds:
-        # The start-up is part of the warm-up, so this is on the careful side.
-        records = max(SMALL, int(records * seconds / (warm_up * SMALL)))
-        small = records // SMALL
-        progress(f"only {records:,} records, to end in time")
+        records = fewer(records, seconds_of(job, small) * SMALL, seconds)
+        small = max(1, records // SMALL)
     runs: dict[int, list[float]] = {small: [], records: []}
     for _ in range(repeats):
         for size, times in runs.items():
@@ -62,6 +60,16 @@ def slope(job: Callable[[int], None], records: int, repeats: int, seconds: float
         "small": {"records": small, "seconds": runs[small]},
         "large": {"records": records, "seconds": runs[records]},
     }
+
+
+def fewer(records: int, expected: float, seconds: float) -> int:
+    """As many records as fit into ``seconds``, if all would take ``expected``, which is too much rather than too little:
+    the start of a job was counted five times."""
+    if expected <= seconds:
+        return records
+    fitting = max(SMALL, int(records * seconds / expected))
+    progress(f"only {fitting:,} records, to end in time")
+    return fitting
 
 
 def rate(records: int, small_seconds: float, large_seconds: float) -> float | None:
