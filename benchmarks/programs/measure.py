@@ -63,8 +63,10 @@ def slope(job: Callable[[int], None], records: int, repeats: int, seconds: float
 
 
 def fewer(records: int, expected: float, seconds: float) -> int:
-    """As many records as fit into ``seconds``, if all would take ``expected``, which is too much rather than too little:
-    the start of a job was counted five times."""
+    """As many records as fit into ``seconds``, if all would take ``expected``.
+
+    That is too much rather than too little: the start of a job was counted five times.
+    """
     if expected <= seconds:
         return records
     fitting = max(SMALL, int(records * seconds / expected))
