@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import runpy
 import socket
 import threading
 from pathlib import Path
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def without_subtask(lines: list[str]) -> list[str]:
