@@ -10,6 +10,7 @@ The hierarchy::
     ├── ConfigurationError        a setting that cannot be understood
     ├── SetupError                the machine lacks something: no Java, a port in use
     ├── CheckpointError           a checkpoint folder that the job cannot go on from
+    │   └── SavepointError        a savepoint that cannot be taken, read or begun from
     ├── JobExecutionError         a job started and failed
     └── JobCancelledError         a job was cancelled while somebody waited for it
 
@@ -37,6 +38,7 @@ __all__ = [
     "JobExecutionError",
     "Location",
     "ProgramError",
+    "SavepointError",
     "SerializationError",
     "SetupError",
     "TypeMismatchError",
@@ -77,6 +79,10 @@ class SetupError(FiresteelError):
 
 class CheckpointError(FiresteelError):
     """A checkpoint folder belongs to another job, is damaged, or cannot be written."""
+
+
+class SavepointError(CheckpointError):
+    """A savepoint cannot be taken, read or begun from."""
 
 
 @dataclass(frozen=True)

@@ -461,7 +461,7 @@ class KeyedStream(DataStream):
         key_type: TypeInformation | None,
         tag: OutputTag | None,
     ) -> None:
-        super().__init__(env, node, Partitioning(Ship.HASH, selector, explicit=True), tag)
+        super().__init__(env, node, Partitioning(Ship.HASH, selector, explicit=True, key_type=key_type), tag)
         self._key_type = key_type
 
     def _keyed(self, function: Function) -> bool:

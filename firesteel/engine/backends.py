@@ -17,7 +17,7 @@ __all__ = ["backend_name", "table_factory"]
 
 _PLENTY = 4 * 1024**3
 
-_PORT = ("memory", "table", "blocks", "swept")
+_PORT = ("memory", "table", "blocks", "scan", "swept")
 
 
 def table_factory(

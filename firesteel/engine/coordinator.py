@@ -10,13 +10,16 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from firesteel.connectors.source import SplitSource
 from firesteel.engine.settings import Settings
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.specs import SourceSpec, TimestampsSpec
 from firesteel.runtime.task import SourceShare
+
+if TYPE_CHECKING:
+    from firesteel.engine.savepoints.restoring import Restore
 
 __all__ = ["BatchSizer", "Coordinator", "Word"]
 
@@ -35,6 +38,10 @@ class Word:
     """When the next processing-time timer is due."""
     watermarks: dict[str, int] = field(default_factory=dict)
     """How far event time is where it is made in stage 0, which keeps no state: by "operator/subtask"."""
+    hold: bool = False
+    """Whether no batch is to begin until further notice."""
+    drain: bool = False
+    """Whether the next batch is to be the last one, as if the input ended here."""
 
 
 class BatchSizer:
@@ -70,13 +77,17 @@ class Coordinator:
         settings: Settings,
         directory: str,
         word: Callable[[], Word] = lambda: Word(),
+        on_hold: Callable[[], None] = lambda: None,
         clock: Callable[[], int] = lambda: int(time.time() * 1000),
+        restore: Restore | None = None,
     ) -> None:
         self._graph = graph
         self._settings = settings
         self._directory = directory
         self._word = word
+        self._on_hold = on_hold
         self._clock = clock
+        self._restore = restore
         self._sources: dict[str, SplitSource] = {}
         for node in graph.graph.nodes.values():
             if isinstance(node.spec, SourceSpec):
@@ -100,6 +111,8 @@ class Coordinator:
     def start(self) -> None:
         if not self._running:
             self._running = True
+            if self._restore is not None:
+                self._restore.bring_files(self._directory)
             for node_id, source in self._sources.items():
                 source.start(os.path.join(self._directory, self._uids[node_id]))
 
@@ -109,7 +122,12 @@ class Coordinator:
 
     def initial(self) -> Offset:
         positions = {node_id: source.initial() for node_id, source in self._sources.items()}
-        return {"batch": 0, "time": 0, "last": False, "positions": positions}
+        start: Offset = {"batch": 0, "time": 0, "last": False, "positions": positions}
+        if self._restore is not None:
+            positions.update(self._restore.positions(self._graph))
+            start["time"] = self._restore.manifest.time
+            start["watermarks"] = self._restore.watermarks(self._graph)
+        return start
 
     def next(self, start: Offset) -> Offset:
         """The offset after the next batch; ``start`` itself where there is nothing to do yet."""
@@ -119,10 +137,15 @@ class Coordinator:
             # driver learn of the end from it.
             return start
         self._measure()
+        word = self._word()
+        if word.drain:
+            return self._last(start, word)
+        if word.hold:
+            self._on_hold()
+            return start
         if not self._due():
             time.sleep(IDLE_WAIT)
             return start
-        word = self._word()
         # What the driver does not know yet after a restart, the last batch's offset does.
         watermarks = {**start.get("watermarks", {}), **word.watermarks}
         positions, records, full = self._positions(start, self._paused(watermarks))
@@ -143,6 +166,15 @@ class Coordinator:
             "positions": positions,
             "watermarks": watermarks,
         }
+
+    def _last(self, start: Offset, word: Word) -> Offset:
+        """The offset of a batch that ends the job where it is."""
+        if start["last"]:
+            return start
+        self._fresh = False
+        now = max(self._now(start["positions"]), start["time"])
+        watermarks = {**start.get("watermarks", {}), **word.watermarks}
+        return {**start, "batch": start["batch"] + 1, "time": now, "last": True, "watermarks": watermarks}
 
     def _paused(self, watermarks: dict[str, int]) -> set[str]:
         """Sources that are too far ahead of the slowest one of their alignment group."""
@@ -205,7 +237,7 @@ class Coordinator:
     def _must_tick(self, start: Offset, now: int, wake_at: int | None) -> bool:
         """Whether a batch without data is needed: a timer is due, a source falls idle, or the job just restarted
         and nobody knows which timers it has."""
-        if self._fresh and start["batch"] > 0:
+        if self._fresh and (start["batch"] > 0 or self._restore is not None):
             return True
         if wake_at is not None and wake_at <= now:
             return True
@@ -225,7 +257,7 @@ class Coordinator:
             here, there = start["positions"].get(node_id), end["positions"][node_id]
             if here is None:
                 here = source.initial()
-            if source.ended(there):
+            if end["last"] or source.ended(there):
                 ended.add(int(node_id))
             if here == there:
                 continue
@@ -237,8 +269,19 @@ class Coordinator:
             node, subtask = map(int, place.split("/"))
             if subtask < width:
                 watermarks[subtask][node] = level
+        restored: list[Any] = [None] * width
+        if self._restore is not None and start["batch"] == 0:
+            restored = list(self._restore.shares(self._graph, width))
         return [
-            SourceShare(subtask, end["time"], end["last"], shares[subtask], frozenset(ended), watermarks[subtask])
+            SourceShare(
+                subtask,
+                end["time"],
+                end["last"],
+                shares[subtask],
+                frozenset(ended),
+                watermarks[subtask],
+                restored[subtask],
+            )
             for subtask in range(width)
         ]
 

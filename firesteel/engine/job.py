@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 import uuid
@@ -22,16 +23,32 @@ from firesteel.engine.backends import table_factory
 from firesteel.engine.checkpoint_log import CheckpointLog
 from firesteel.engine.checkpointing import Checkpointing
 from firesteel.engine.inbox import Inbox
+from firesteel.engine.manifest import NAME as CHECKPOINT_MANIFEST
 from firesteel.engine.progress import ProgressLine
 from firesteel.engine.restarts import restarts_of
+from firesteel.engine.savepoints.places import Place
+from firesteel.engine.savepoints.requests import SavepointRequest, SavepointRequests
+from firesteel.engine.savepoints.restoring import Restore
+from firesteel.engine.savepoints.taking import new_place
+from firesteel.engine.savepoints.writing import abandon
 from firesteel.engine.settings import Settings
 from firesteel.engine.submission import Submission
-from firesteel.errors import CheckpointError, ConfigurationError, JobCancelledError, ProgramError, SetupError
+from firesteel.errors import (
+    CheckpointError,
+    ConfigurationError,
+    JobCancelledError,
+    ProgramError,
+    SavepointError,
+    SetupError,
+)
 from firesteel.runtime.task import JobSpec
 
 __all__ = ["EngineJob"]
 
 logger = logging.getLogger("firesteel")
+
+RESTORE_PATHS = ("execution.state-recovery.path", "execution.savepoint.path")
+IGNORE_UNCLAIMED = ("execution.state-recovery.ignore-unclaimed-state", "execution.savepoint.ignore-unclaimed-state")
 
 _FOR_GOOD = (ProgramError, ConfigurationError, SetupError, CheckpointError)
 """What would go wrong again in the same way."""
@@ -59,6 +76,9 @@ class EngineJob(JobClient):
         self.restarts = restarts_of(submission.configuration, self.checkpointing.enabled)
         self.checkpoints = CheckpointLog()
         self.inbox = Inbox(self.spec)
+        self.savepoints = SavepointRequests()
+        self.restore: Restore | None = None
+        """The savepoint that the job begins with."""
         self._status = JobStatus.CREATED
         self._result: Future[JobExecutionResult] = Future()
         self._cancel = self.inbox.cancelled
@@ -84,6 +104,37 @@ class EngineJob(JobClient):
     @abstractmethod
     def interrupt(self) -> None:
         """Makes a ``run`` that is under way return soon."""
+
+    @property
+    def restores(self) -> str:
+        """The savepoint or checkpoint that the configuration tells to begin with; empty if there is none."""
+        configuration = self.submission.configuration
+        return next((found for key in RESTORE_PATHS if (found := configuration.get_string(key, ""))), "")
+
+    def find_restore(self) -> Restore | None:
+        """The savepoint that the configuration names, checked against the program."""
+        configuration, path = self.submission.configuration, self.restores
+        if not path:
+            return None
+        if self.spec.batch_mode:
+            raise SavepointError("A job in BATCH mode cannot begin with a savepoint: it has no state to go on with.")
+        lenient = any(configuration.get_boolean(key, False) for key in IGNORE_UNCLAIMED)
+        restore = Restore.of(self.readable(path), self.spec.graph, lenient)
+        self.checkpoints.restored()
+        logger.info("job %r begins with the savepoint %s", self.spec.name, path)
+        return restore
+
+    def readable(self, path: str) -> str:
+        """The address of a savepoint: ``path`` itself, or one made of the checkpoint that is there."""
+        if os.path.exists(os.path.join(path, CHECKPOINT_MANIFEST)):
+            raise SavepointError(
+                f"{path} is a checkpoint. Its state is in Spark's state store, which the engine in memory cannot read."
+            )
+        return path
+
+    @abstractmethod
+    def take_savepoint(self, target: Place, drained: bool) -> None:
+        """Writes all state of the last batch that is done."""
 
     def end_attempt(self) -> None:
         """After a failure that will be followed by a restart: lets go of the attempt's tasks and of what they did."""
@@ -136,6 +187,7 @@ class EngineJob(JobClient):
             error = self._attempts()
         finally:
             line.stop()
+        self.savepoints.close("was cancelled" if self.cancelled else "has ended" if error is None else "has failed")
         self._guarded(self.clean_up)
         runtime = int((time.monotonic() - self._began) * 1000)
         cancelled = self._settle(error)
@@ -260,10 +312,32 @@ class EngineJob(JobClient):
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        raise ProgramError("Savepoints are not part of this version. Use cancel().")
+        return self._request(savepoint_directory, stop=True, drain=advance_to_end_of_event_time)
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        raise ProgramError("Savepoints are not part of this version.")
+        return self._request(savepoint_directory)
+
+    def _request(self, directory: str | None, stop: bool = False, drain: bool = False) -> CompletableFuture[str]:
+        if self.spec.batch_mode:
+            raise SavepointError("A job in BATCH mode has no savepoints: it has one batch.")
+        request = SavepointRequest(new_place(directory, self.submission.configuration, self.job_id), stop, drain)
+        self.savepoints.put(request)
+        return CompletableFuture(request.result)
+
+    def answer(self, request: SavepointRequest, drained: bool = False) -> bool:
+        """Takes a savepoint that was asked for. Returns whether it came about; whoever asked knows it, too."""
+        began = time.monotonic()
+        try:
+            self.take_savepoint(request.target, drained)
+        except BaseException as error:
+            abandon(request.target)
+            logger.warning("the savepoint %s failed: %s", request.target.address, _in_a_line(error))
+            self.savepoints.gave_up(request)
+            request.result.set_exception(error)
+            return False
+        logger.info("savepoint %s was taken in %.1f s", request.target.address, time.monotonic() - began)
+        request.result.set_result(request.target.address)
+        return True
 
     def collect(self, channel: str) -> Iterator[Any]:
         """The records of an ``execute_and_collect``."""

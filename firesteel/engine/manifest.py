@@ -26,7 +26,7 @@ from firesteel.errors import CheckpointError
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.specs import SourceSpec
 
-__all__ = ["CheckpointFolder", "Manifest", "OperatorEntry"]
+__all__ = ["CheckpointFolder", "Manifest", "OperatorEntry", "stored_folder"]
 
 FORMAT = 1
 NAME = "firesteel-checkpoint.json"
@@ -133,6 +133,11 @@ class CheckpointFolder:
         self._file = os.path.join(path, NAME)
 
     @property
+    def manifest(self) -> Manifest:
+        """What the folder says of itself."""
+        return self._manifest
+
+    @property
     def query(self) -> str:
         return os.path.join(self.path, QUERY)
 
@@ -205,3 +210,12 @@ class CheckpointFolder:
             f"The job cannot go on from the checkpoint in {self.path}: {why}. Nothing was changed there. Start the "
             "program that it belongs to, unchanged, or name another folder, or delete this one to begin anew."
         )
+
+
+def stored_folder(path: str) -> CheckpointFolder:
+    """A checkpoint folder that is there, whatever job it belongs to."""
+    try:
+        with open(os.path.join(path, NAME), encoding="utf-8") as file:
+            return CheckpointFolder(path, Manifest.from_json(file.read()))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"The checkpoint {path} cannot be read: {error}.") from error

@@ -7,13 +7,21 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
 
-from firesteel.engine.coordinator import Coordinator
+from firesteel.engine.backends import backend_name
+from firesteel.engine.coordinator import Coordinator, Word
 from firesteel.engine.job import EngineJob
+from firesteel.engine.manifest import Manifest
 from firesteel.engine.pickling import pickle_job
+from firesteel.engine.savepoints.places import Place
+from firesteel.engine.savepoints.taking import copy_sources, outline
+from firesteel.engine.savepoints.writing import SubtaskPart, complete, write_subtask
 from firesteel.engine.submission import Submission
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.frames import DRIVER, Frame
+from firesteel.runtime.snapshots.reading import StoredSubtask
 from firesteel.runtime.state.store import MemoryStore
 from firesteel.runtime.task import SourceShare, StageTask
 
@@ -61,6 +69,7 @@ class MemoryJob(EngineJob):
         self._stores: dict[tuple[int, int], VersionedStore] = {}
         self._tasks: dict[tuple[int, int], StageTask] = {}
         self._coordinator: Coordinator | None = None
+        self._stopped = False
         self._planned: tuple[int, list[SourceShare]] | None = None
         """The batch that is decided and not done: after a failure it comes again, as it was."""
 
@@ -68,7 +77,10 @@ class MemoryJob(EngineJob):
         # Through pickle, as on a cluster: functions are copied, and what cannot be pickled is found here too.
         self._job = pickle_job(self.spec).load()
         self._directory = tempfile.TemporaryDirectory(prefix="firesteel-")
-        self._coordinator = Coordinator(self._job.graph, self.settings, self._directory.name, self.inbox.word)
+        self.restore = self.find_restore()
+        self._coordinator = Coordinator(
+            self._job.graph, self.settings, self._directory.name, self._word, restore=self.restore
+        )
         self._offset = self._coordinator.initial()
         return "one process in memory"
 
@@ -80,14 +92,41 @@ class MemoryJob(EngineJob):
                 return
             if self._planned is not None:
                 self._run_batch(*self._planned)
-            while not self._offset["last"] and not self.cancelled:
+            while not self._offset["last"] and not self.cancelled and not self._stopped:
+                self._serve_savepoints()
                 end = self._coordinator.next(self._offset)
                 if end is not self._offset:
                     shares = self._coordinator.plan(self._offset, end)
                     self._offset = end
                     self._run_batch(end["batch"], shares)
+            if self.savepoints.stopping is not None and self._word().drain:
+                self.answer(self.savepoints.stopping, drained=True)
         except OperatorFailure as failure:
             raise failure.failure.to_error() from failure
+
+    def _word(self) -> Word:
+        stopping = self.savepoints.stopping
+        return replace(self.inbox.word(), drain=stopping is not None and stopping.drain, hold=self._stopped)
+
+    def _serve_savepoints(self) -> None:
+        request = self.savepoints.take()
+        # One that drains is taken when the last batch is done.
+        if request is not None and not request.drain:
+            self._stopped = self.answer(request) and request.stop
+
+    def take_savepoint(self, target: Place, drained: bool) -> None:
+        parts: list[SubtaskPart] = []
+        for (_, subtask), store in sorted(self._stores.items()):
+            parts.extend(write_subtask(StoredSubtask(store, self.spec.tables), subtask, target))
+        backend = backend_name(self.submission.configuration, self.submission.state_backend)
+        checkpoint = Manifest.of(self.spec.name, self.spec.graph, backend)
+        copy_sources(self._directory.name, target)
+        complete(target, outline(checkpoint, self.job_id, self._offset["batch"], self._offset_now(), drained), parts)
+
+    def _offset_now(self) -> dict[str, Any]:
+        """The last batch's offset, with event time as that batch left it."""
+        known = self._offset.get("watermarks", {})
+        return {**self._offset, "watermarks": {**known, **self.inbox.progress.watermarks}}
 
     def _run_batch(self, batch: int, shares: list[SourceShare]) -> None:
         # 1. From here on the batch is decided, as if it were logged.

@@ -43,6 +43,8 @@ class Partitioning:
     partitioner: Any = None
     explicit: bool = False
     """Whether the user asked for it. An implicit FORWARD gives way where the parallelism differs."""
+    key_type: TypeInformation | None = None
+    """What the user declared of the keys."""
 
 
 @dataclass(frozen=True)

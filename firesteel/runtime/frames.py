@@ -150,6 +150,9 @@ class FrameSpool:
         self._file.write(cell)
         self._cells.append((order, (start, len(cell))))
 
+    def __bool__(self) -> bool:
+        return bool(self._cells)
+
     def in_order(self) -> Iterator[bytes]:
         # Reversed, so that each cell can be let go as soon as it was handed out.
         self._cells.sort(key=lambda entry: entry[0], reverse=True)

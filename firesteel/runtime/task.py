@@ -30,15 +30,14 @@ from firesteel.runtime.frames import (
 from firesteel.runtime.operators import Operator, Placement, Port, create_operator
 from firesteel.runtime.operators.sources import SourceOperator
 from firesteel.runtime.outputs import DirectReceiver, Sender
+from firesteel.runtime.snapshots.restoring import RESTORE, Restorer, restored_frames
+from firesteel.runtime.snapshots.saved import Facts, StateChunk
 from firesteel.runtime.state.factories import HashMapTables
-from firesteel.runtime.state.store import StateStore
+from firesteel.runtime.state.store import HEADER, StateStore
 from firesteel.runtime.state.tables import TableFactory
 from firesteel.runtime.watermarks import MIN_TIMESTAMP
 
-__all__ = ["HEADER", "JobSpec", "SourceShare", "StageTask", "TaskReport"]
-
-HEADER = b"\0header"
-"""The entry of the store that holds all that is not keyed: watermarks, table shapes, timer indexes."""
+__all__ = ["JobSpec", "SourceShare", "StageTask", "TaskReport"]
 
 CHUNK = 8192
 
@@ -75,6 +74,9 @@ class SourceShare:
     """Sources that have nothing left after this batch."""
     watermarks: dict[int, int] = field(default_factory=dict)
     """How far event time was after the last batch, per operator that makes it."""
+    restored: Iterable[StateChunk | Facts] | None = None
+    """In the first batch of a job that begins with a savepoint: this subtask's share of it, read while it is gone
+    through."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,9 @@ class StageTask:
                 batch_mode=job.batch_mode,
                 to_driver=self._to_driver,
                 tables=job.tables,
+                key_type=next(
+                    (e.partitioning.key_type for e in graph.inputs(node_id) if e.partitioning.key_type), None
+                ),
             )
             self._operators[node_id] = create_operator(placement)
         for node_id, operator in self._operators.items():
@@ -230,6 +235,8 @@ class StageTask:
                 if operator.node.uid in kept:
                     # Whoever is chained to it sees event time as it was, and goes on from there.
                     operator.out.watermark(operator.node.id, operator.clock.watermark)
+            if share.restored is not None:
+                yield from restored_frames(self._job.graph, self._subtask, share.restored, share.time)
             records = 0
             for node_id, operator in self._operators.items():
                 if isinstance(operator, SourceOperator):
@@ -241,13 +248,14 @@ class StageTask:
     def run(self, cells: Iterable[bytes], store: StateStore) -> Iterator[Frame]:
         """A later stage: processes the frames meant for it and passes on the others."""
         spool = FrameSpool(self._job.frames_memory)
+        restored = FrameSpool(self._job.frames_memory)
         foreign: list[bytes] = []
         time = None
         for cell in cells:
             header = header_of(cell)
             time = header[5]
             if header[0] == self._stage:
-                spool.add(cell)
+                (restored if header[2] == RESTORE else spool).add(cell)
             else:
                 foreign.append(cell)
                 if len(foreign) > 16:
@@ -256,11 +264,13 @@ class StageTask:
         if time is None:
             return
         with _without_gc():
-            yield from self._process(spool, store, time)
+            yield from self._process(spool, restored, store, time)
 
-    def _process(self, spool: FrameSpool, store: StateStore, time: int) -> Iterator[Frame]:
+    def _process(self, spool: FrameSpool, restored: FrameSpool, store: StateStore, time: int) -> Iterator[Frame]:
         token, headers = self._header or self._read_header(store)
         self._header = None
+        if restored:
+            self._restore(restored, store, headers, time)
         # What operators hold in memory is worth something only if the last batch that this store has seen is the one
         # they held it from. A token per attempt tells: a failed attempt's token never gets into the store.
         unchanged = token is not None and token == self._token
@@ -296,6 +306,13 @@ class StageTask:
             store.write(operator.changes())
         self._token = uuid.uuid4().bytes
         store.write([(HEADER, pickle.dumps((self._token, headers), pickle.HIGHEST_PROTOCOL))])
+
+    def _restore(self, frames: FrameSpool, store: StateStore, headers: dict[str, Any], time: int) -> None:
+        restorer = Restorer(store, headers, self._job.tables, time)
+        for cell in frames.in_order():
+            for chunk in decode(cell):
+                restorer.take(chunk)
+        restorer.finish()
 
     def _relay(self, foreign: list[bytes]) -> Iterator[Frame]:
         for cell in foreign:

@@ -19,8 +19,7 @@ from firesteel.errors import ProgramError
 from firesteel.graph.specs import AsyncWaitSpec
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.operators import Operator, Placement, create_operator
-from firesteel.runtime.state.store import MemoryStore
-from firesteel.runtime.task import HEADER
+from firesteel.runtime.state.store import HEADER, MemoryStore
 from firesteel.runtime.watermarks import MAX_WATERMARK
 from firesteel.testing.inlet import Inlet
 from firesteel.testing.plan import Plan

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.errors import ProgramError
-from firesteel.runtime.task import HEADER
+from firesteel.runtime.state.store import HEADER
 
 __all__ = ["Snapshot"]
 

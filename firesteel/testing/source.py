@@ -22,7 +22,8 @@ class ListSource(Source):
     :class:`~firesteel.testing.Watermark` between elements, and a :class:`~firesteel.testing.Crash`. Where a script
     sets processing time, the job's clock is the script's: it starts at 0 and stands still between those steps.
 
-    All elements come from the source's first subtask, in order. Watermarks come from every one.
+    All elements come from the source's first subtask, in order. Watermarks come from every one. With ``ends=False``
+    the input does not end with the last step: the job waits for more until it is stopped, with a savepoint perhaps.
 
     >>> from firesteel.common import WatermarkStrategy
     >>> from firesteel.testing import Record, run_pipeline
@@ -34,8 +35,9 @@ class ListSource(Source):
     ['A', 'B', 'C']
     """
 
-    def __init__(self, steps: Iterable[Step]) -> None:
+    def __init__(self, steps: Iterable[Step], ends: bool = True) -> None:
         self._steps = [checked(step) for step in steps]
+        self._ends = ends
 
     def split_source(self) -> SplitSource:
         times: list[int] = []
@@ -43,7 +45,8 @@ class ListSource(Source):
             before = times[-1] if times else 0
             times.append(max(before, step.milliseconds) if isinstance(step, ProcessingTime) else before)
         scripted = any(isinstance(step, ProcessingTime) for step in self._steps)
-        return ScriptReader([_pickled(step) for step in self._steps], [*times, times[-1]] if scripted else [])
+        pickled = [_pickled(step) for step in self._steps]
+        return ScriptReader(pickled, [*times, times[-1]] if scripted else [], self._ends)
 
 
 def _pickled(step: Step) -> bytes:
@@ -63,10 +66,12 @@ class ScriptReader(SplitSource):
 
     splittable = False
 
-    def __init__(self, steps: list[bytes], times: list[int]) -> None:
+    def __init__(self, steps: list[bytes], times: list[int], ends: bool = True) -> None:
         self._steps = steps
         self._times = times
         self._end = len(steps) + 1
+        self._last = len(steps) + ends
+        self.bounded = ends
 
     def for_tasks(self) -> SplitSource:
         return ScriptReader([], [])
@@ -75,7 +80,7 @@ class ScriptReader(SplitSource):
         return 0
 
     def latest(self, position: int, max_records: int) -> int:
-        return min(position + 1, self._end)
+        return min(position + 1, max(position, self._last))
 
     def ended(self, position: int) -> bool:
         return position >= self._end

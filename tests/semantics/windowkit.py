@@ -35,7 +35,8 @@ from firesteel.graph.stream_graph import build_stream_graph
 from firesteel.runtime.frames import DRIVER, Frame, decode
 from firesteel.runtime.operators.windows import LATE_METRIC
 from firesteel.runtime.state.store import MemoryStore
-from firesteel.runtime.task import HEADER, JobSpec, SourceShare, StageTask
+from firesteel.runtime.state.store import HEADER
+from firesteel.runtime.task import JobSpec, SourceShare, StageTask
 
 NO_TIME = -(2**63)
 RECORD = re.compile(r"(\w+)=(-?\d+)(?: at (-?\d+))?")

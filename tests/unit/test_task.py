@@ -34,7 +34,8 @@ from firesteel.graph.stream_graph import build_stream_graph
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.frames import DRIVER, Frame, decode
 from firesteel.runtime.state.store import MemoryStore
-from firesteel.runtime.task import HEADER, JobSpec, StageTask
+from firesteel.runtime.state.store import HEADER
+from firesteel.runtime.task import JobSpec, StageTask
 
 
 class Itself(TimestampAssigner):

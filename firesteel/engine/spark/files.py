@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.pickling import pickle_job
+from firesteel.engine.savepoints.restoring import Restore
 from firesteel.engine.settings import Settings
 from firesteel.graph.specs import SourceSpec
 from firesteel.runtime.task import JobSpec
@@ -32,8 +33,15 @@ def pack_job(job: JobSpec, paths: tuple[str, ...]) -> tuple[JobPayload, JobPaylo
     return pickle_job(slim(job), paths), pickle_job(job, paths)
 
 
-def write_job(directory: str, for_tasks: JobPayload, whole: JobPayload, settings: Settings, durable: str) -> None:
+def write_job(
+    directory: str,
+    for_tasks: JobPayload,
+    whole: JobPayload,
+    settings: Settings,
+    durable: str,
+    restore: Restore | None = None,
+) -> None:
     """Leaves a job where the source's processes find it."""
-    for name, content in (("tasks.pkl", for_tasks), ("coordinator.pkl", (whole, settings, durable))):
+    for name, content in (("tasks.pkl", for_tasks), ("coordinator.pkl", (whole, settings, durable, restore))):
         with open(os.path.join(directory, name), "wb") as file:
             pickle.dump(content, file, pickle.HIGHEST_PROTOCOL)

@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import tempfile
+import threading
 import time
 from dataclasses import asdict, replace
 from typing import Any
@@ -18,19 +19,24 @@ from firesteel.common.completable_future import CompletableFuture
 from firesteel.common.job_status import JobStatus
 from firesteel.engine.backends import backend_name
 from firesteel.engine.job import EngineJob
+from firesteel.engine.manifest import NAME as CHECKPOINT_MANIFEST
 from firesteel.engine.manifest import CheckpointFolder, Manifest
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.query_files import newest_entry
+from firesteel.engine.savepoints.places import Place
+from firesteel.engine.savepoints.taking import copy_sources, outline
+from firesteel.engine.savepoints.writing import complete
 from firesteel.engine.spark import affinity
 from firesteel.engine.spark.errors import translate
 from firesteel.engine.spark.files import pack_job, write_job
 from firesteel.engine.spark.lifeline import Lifeline
 from firesteel.engine.spark.query_progress import sizes
+from firesteel.engine.spark.savepoints import offset_of, savepoint_of_checkpoint, write_state
 from firesteel.engine.spark.session import get_session, import_paths, ship_files
-from firesteel.engine.spark.source import CONTROL, FiresteelDataSource
+from firesteel.engine.spark.source import CONTROL, HELD, FiresteelDataSource
 from firesteel.engine.spark.stage import batch_stage, streaming_stage
 from firesteel.engine.submission import Submission
-from firesteel.errors import JobExecutionError
+from firesteel.errors import CheckpointError, JobExecutionError, SavepointError
 
 __all__ = ["SparkJob"]
 
@@ -48,6 +54,8 @@ class SparkJob(EngineJob):
         self._session: SparkSession | None = None
         self._lifeline: Lifeline | None = None
         self._folder: CheckpointFolder | None = None
+        self._telling = threading.Lock()
+        self._hold = self._drain = self._stopped = False
 
     @property
     def processes_stay(self) -> bool:
@@ -63,7 +71,8 @@ class SparkJob(EngineJob):
         session = self._session = get_session(self.settings, self.spec.name)
         ship_files(session, self.submission)
         session.dataSource.register(FiresteelDataSource)
-        # 4. The query.
+        # 4. The state to begin with, if there is one, and the query.
+        self.restore = self.find_restore()
         self._launch(*packed)
         address = session.sparkContext.uiWebUrl
         return f"{session.sparkContext.master}" + (f", Spark's page at {address}" if address else "")
@@ -75,6 +84,11 @@ class SparkJob(EngineJob):
         manifest = Manifest.of(self.spec.name, self.spec.graph, backend)
         self._folder = CheckpointFolder(durable or os.path.join(self._directory, "checkpoint"), manifest)
         if durable is not None and self._folder.claim():
+            if self.restores:
+                raise CheckpointError(
+                    f"The job should begin with a savepoint, but its checkpoint folder {durable} holds the state of an "
+                    "earlier run. Leave the savepoint out to go on from there, or name another folder, or delete it."
+                )
             self.checkpoints.restored()
 
     def _launch(self, payload: JobPayload, whole: JobPayload) -> None:
@@ -88,7 +102,8 @@ class SparkJob(EngineJob):
         payload = replace(payload, job_id=f"{self.job_id}-{self.spec.attempt}")
         if self._lifeline is not None:
             payload = replace(payload, lifeline=self._lifeline.address)
-        write_job(self._directory, payload, whole, self.settings, folder.sources)
+        write_job(self._directory, payload, whole, self.settings, folder.sources, self.restore)
+        self._tell_coordinator()
         width = self.spec.graph.parallelism
         try:
             if self.spec.batch_mode:
@@ -135,9 +150,11 @@ class SparkJob(EngineJob):
     def _tell_coordinator(self) -> None:
         assert self._directory is not None
         path = os.path.join(self._directory, CONTROL)
-        with open(path + ".new", "w", encoding="utf-8") as file:
-            json.dump(asdict(self.inbox.word()), file)
-        os.replace(path + ".new", path)
+        word = replace(self.inbox.word(), hold=self._hold, drain=self._drain)
+        with self._telling:
+            with open(path + ".new", "w", encoding="utf-8") as file:
+                json.dump(asdict(word), file)
+            os.replace(path + ".new", path)
 
     def run(self) -> None:
         try:
@@ -149,20 +166,89 @@ class SparkJob(EngineJob):
                 self._settle_checkpoint(0)
                 return
             while not self.inbox.finished.wait(0.05):
-                if self.cancelled or not self._query.isActive:
+                if self.cancelled or self._stopped or not self._query.isActive:
                     break
+                self._serve_savepoints()
             self._wait_until_logged()
             self._settle_checkpoint()
+            if self._drain and self.savepoints.stopping is not None and self.inbox.finished.is_set():
+                self.answer(self.savepoints.stopping, drained=True)
             failure = self._failure or self._query.exception()
             if failure is not None:
                 raise failure
-            if not self.inbox.finished.is_set() and not self.cancelled:
+            if not (self.inbox.finished.is_set() or self.cancelled or self._stopped):
                 raise JobExecutionError("Spark's query ended before the job's input did, and did not say why.")
         except Exception as error:
             raise translate(error) from error
         finally:
             if self._query is not None:
                 self._query.stop()
+
+    def _serve_savepoints(self) -> None:
+        request = self.savepoints.take()
+        if request is None:
+            return
+        if request.drain:
+            # Taken when the last batch is done.
+            self._drain = True
+            self._tell_coordinator()
+        elif request.stop:
+            # 1. No batch begins any more. 2. The one under way ends. 3. The savepoint. 4. If it failed, all goes on.
+            if self._wait_on_hold():
+                self._stopped = self.answer(request)
+            else:
+                self.savepoints.gave_up(request)
+                request.result.set_exception(SavepointError("The job ended before it could be stopped."))
+            self._hold = self._stopped
+            self._tell_coordinator()
+        else:
+            self.answer(request)
+
+    def _wait_on_hold(self) -> bool:
+        """Returns whether the query stands still between two batches."""
+        assert self._directory is not None
+        held = os.path.join(self._directory, HELD)
+        if os.path.exists(held):
+            os.remove(held)
+        self._hold = True
+        self._tell_coordinator()
+        while self._query.isActive and not self.cancelled:
+            if os.path.exists(held) or self.inbox.finished.is_set():
+                return True
+            time.sleep(0.02)
+        return False
+
+    def take_savepoint(self, target: Place, drained: bool) -> None:
+        folder, session = self._folder, self._session
+        assert folder is not None
+        assert session is not None
+        batch = self._first_commit()
+        offset = offset_of(folder.query, batch)
+        known = folder.manifest
+        stages = len(self.spec.graph.stages) - 1
+        parts = write_state(session, folder.query, batch, stages, known.width, target, self.spec.tables)
+        copy_sources(folder.sources, target)
+        complete(target, outline(known, self.job_id, batch, offset, drained), parts)
+
+    def _first_commit(self) -> int:
+        """The last batch in Spark's log; waits for the first one."""
+        assert self._folder is not None
+        while True:
+            batch = newest_entry(os.path.join(self._folder.query, "commits"))
+            if batch is not None:
+                return batch
+            if self.cancelled or not self._query.isActive:
+                raise SavepointError("The job ended before its first batch was done.")
+            time.sleep(0.05)
+
+    def readable(self, path: str) -> str:
+        if not os.path.exists(os.path.join(path, CHECKPOINT_MANIFEST)):
+            return path
+        assert self._directory is not None
+        assert self._session is not None
+        target = Place.of(os.path.join(self._directory, "restored"))
+        savepoint_of_checkpoint(self._session, path, target)
+        return target.address
 
     def _wait_until_logged(self) -> None:
         """The last batch is taken, but the query still has to write it into its commit log."""

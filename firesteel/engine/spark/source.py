@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from firesteel.engine.coordinator import Coordinator, Word
     from firesteel.runtime.task import SourceShare
 
-__all__ = ["CONTROL", "FRAME_SCHEMA", "FiresteelDataSource"]
+__all__ = ["CONTROL", "FRAME_SCHEMA", "HELD", "FiresteelDataSource"]
 
 FRAME_SCHEMA = "r int, f binary"
 
 CONTROL = "control.json"
 """What the driver tells the coordinator between batches: a :class:`~firesteel.engine.coordinator.Word`."""
+
+HELD = "held"
+"""The coordinator's answer to a word of hold: no batch is under way, and none will begin."""
 
 
 class _Share(InputPartition):
@@ -63,11 +66,17 @@ class _StreamReader(DataSourceStreamReader):
         if self._coordinator is None:
             from firesteel.engine.coordinator import Coordinator
 
-            payload, settings, durable = _load(self._directory, "coordinator.pkl")
+            payload, settings, durable, restore = _load(self._directory, "coordinator.pkl")
             self._lock = hold_folder(os.path.dirname(durable))
             control = _Control(os.path.join(self._directory, CONTROL))
-            self._coordinator = Coordinator(payload.load().graph, settings, durable, control.word)
+            self._coordinator = Coordinator(
+                payload.load().graph, settings, durable, control.word, self._held, restore=restore
+            )
         return self._coordinator
+
+    def _held(self) -> None:
+        with open(os.path.join(self._directory, HELD), "w", encoding="utf-8"):
+            """That it is there says all."""
 
     def initialOffset(self) -> dict[str, Any]:
         return self._running().initial()
@@ -100,7 +109,7 @@ class _BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         from firesteel.engine.coordinator import Coordinator
 
-        payload, settings, durable = _load(self._directory, "coordinator.pkl")
+        payload, settings, durable, _ = _load(self._directory, "coordinator.pkl")
         coordinator = Coordinator(payload.load().graph, settings, durable)
         try:
             return [_Share(share) for share in coordinator.everything()]

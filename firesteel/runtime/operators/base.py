@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol, TypeVar
 
+from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.functions import CheckpointedFunction
 from firesteel.datastream.time_domain import TimeDomain
+from firesteel.errors import SavepointError
 from firesteel.graph.specs import OperatorSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.runtime.calls import call_for_each
@@ -43,6 +45,8 @@ class Placement:
     """Sends (kind, node id, payload) to the driver."""
     tables: TableFactory
     """The state backend."""
+    key_type: TypeInformation | None = None
+    """What the program declared of the keys."""
 
 
 class Port(Protocol):
@@ -81,6 +85,10 @@ class Operator:
     """One operator in one subtask. It outlives batches: ``open`` comes once, ``begin`` and ``changes`` per batch."""
 
     keyed = False
+    layout = "plain"
+    """How the state is built. What was saved of one layout is not restored into another."""
+    timers_of = "key"
+    """Whose timers are: of a key, of a (key, window), or of a tuple that begins with the key ("place")."""
 
     def __init__(self, placement: Placement) -> None:
         self.node = placement.node
@@ -138,6 +146,16 @@ class Operator:
         if self.operator_state is not None:
             self.operator_state.begin(store, header.setdefault("operator", {}))
         if self.backend is not None:
+            saved = header.pop("restored layout", self.layout)
+            if saved != self.layout:
+                raise self.failure(
+                    SavepointError(
+                        f"The state of this operator was saved as that of {saved!r}, but the operator keeps "
+                        f"{self.layout!r} now: windows of another kind cannot take it over. Give the operator another "
+                        "uid, and allow non-restored state to leave the old one behind."
+                    )
+                )
+            header["keys"] = (self.placement.key_type, self.layout, self.timers_of)
             self.backend.begin(store, header.setdefault("tables", {}), self.store_unchanged)
 
     def snapshot(self) -> None:

@@ -56,6 +56,9 @@ class _Side:
 
 @handles(IntervalJoinSpec)
 class IntervalJoinOperator(KeyedTwoInputs):
+    layout = "interval-join"
+    timers_of = "place"
+
     def __init__(self, placement: Placement) -> None:
         super().__init__(placement)
         spec: IntervalJoinSpec = self.spec

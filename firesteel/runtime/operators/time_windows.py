@@ -162,6 +162,9 @@ class SessionWindowOperator(WindowOperator):
     An entry is [[start, end, folded], …], in the order of their starts.
     """
 
+    layout = "sessions"
+    timers_of = "key"
+
     def __init__(self, placement: Placement) -> None:
         super().__init__(placement)
         self._gap: int = self.spec.assigner.session_gap

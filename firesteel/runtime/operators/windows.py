@@ -46,6 +46,9 @@ LATE_METRIC = "numLateRecordsDropped"
 class WindowOperator(KeyedOperator):
     """The general case. ``backend`` holds state of keys, ``windows`` that of windows, under (key, token)."""
 
+    layout = "windows"
+    timers_of = "window"
+
     def __init__(self, placement: Placement) -> None:
         super().__init__(placement)
         spec: WindowSpec = self.spec

@@ -18,6 +18,7 @@ from firesteel.runtime.clock import Clock
 from firesteel.runtime.state.factories import HashMapTables
 from firesteel.runtime.state.lists import LiveListState
 from firesteel.runtime.state.maps import LiveMapState
+from firesteel.runtime.state.schema import StateSchema, schema_of
 from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import Table, TableFactory
 from firesteel.runtime.state.ttl import TTL_HANDLES, judge_of
@@ -91,10 +92,10 @@ class KeyedStateBackend:
             if type(known) is not type(descriptor) or known.type_info != descriptor.type_info:
                 raise ProgramError(
                     f"State {descriptor.name!r} is registered twice in one operator with different types: "
-                    f"{_described(known)} and {_described(descriptor)}."
+                    f"{schema_of(known).text} and {schema_of(descriptor).text}."
                 )
             return state
-        handles = TTL_HANDLES if _expires(descriptor) else _HANDLES
+        handles = TTL_HANDLES if schema_of(descriptor).expires else _HANDLES
         state = handles[type(descriptor)](self, descriptor)
         self.shared = self.shared or state.shared
         self._states[descriptor.name] = (descriptor, state)
@@ -131,11 +132,12 @@ class KeyedStateBackend:
 
     def _attach(self, descriptor: StateDescriptor, state: Handle) -> None:
         kept = self._header.setdefault(descriptor.name, {})
-        kind = _described(descriptor)
-        if kept.setdefault("type", kind) != kind:
+        schema = schema_of(descriptor)
+        saved: StateSchema = kept.setdefault("schema", schema)
+        if saved != schema:
             raise ProgramError(
-                f"State {descriptor.name!r} is {kind} in this program, but what was saved of it is {kept['type']}. "
-                "Give the state another name, or go back to the saved type."
+                f"State {descriptor.name!r} is {schema.text} in this program, but what was saved of it is "
+                f"{saved.text}. Give the state another name, or go back to the saved type."
             )
         fresh = f"{descriptor.name}\0entries" not in self._tables
         table = self.table(descriptor.name)
@@ -167,8 +169,7 @@ class KeyedStateBackend:
         if self._factory.memory is None:
             return
         self._chunk = keys
-        if self._short_of_memory():
-            self._relieve()
+        self.make_room()
         self._load(keys)
 
     @property
@@ -190,9 +191,12 @@ class KeyedStateBackend:
         limit = self._factory.memory
         return limit is not None and sum(table.held for table in self._tables.values()) > limit
 
-    def _relieve(self) -> None:
-        """Makes room in the middle of a batch: the store takes part of it only if all of the batch succeeds."""
+    def make_room(self) -> None:
+        """Lets go of what memory need not hold, if it is short, in the middle of a batch: the store takes part of it
+        only if all of the batch succeeds."""
         assert self._store is not None
+        if not self._short_of_memory():
+            return
         for table in self._tables.values():
             self._store.write(table.changes())
             table.relieve()
@@ -241,13 +245,3 @@ class KeyedStateBackend:
             if entries:
                 self.table(descriptor.name).sweep(entries, judge)
         self._records = 0
-
-
-def _expires(descriptor: StateDescriptor) -> bool:
-    return descriptor.ttl_config is not None and descriptor.ttl_config.is_enabled()
-
-
-def _described(descriptor: StateDescriptor) -> str:
-    kind = type(descriptor).__name__.removesuffix("StateDescriptor").lower()
-    expiring = " with a time to live" if _expires(descriptor) else ""
-    return f"{kind} state of {descriptor.type_info}{expiring}"

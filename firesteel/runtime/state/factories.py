@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from firesteel.datastream.state import StateTtlConfig
 from firesteel.runtime.state.cells import CellTable
-from firesteel.runtime.state.log import LogTable
-from firesteel.runtime.state.pages import PagedTable
+from firesteel.runtime.state.log import LogTable, scan_log
+from firesteel.runtime.state.pages import PagedTable, scan_pages
 from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import Table
 
@@ -27,6 +28,9 @@ class HashMapTables:
     def blocks(self, prefix: bytes, store: StateStore, shape: dict[str, Any]) -> Table:
         return LogTable(prefix, store, shape)
 
+    def scan(self, prefix: bytes, store: StateStore, shape: dict[str, Any]) -> Iterator[tuple[list[Any], list[Any]]]:
+        return scan_log(prefix, store, shape)
+
     def swept(self, config: StateTtlConfig, records: int) -> int:
         strategy = config.get_cleanup_strategies().get_incremental_cleanup_strategy()
         return 0 if strategy is None else strategy.get_cleanup_size() * records
@@ -43,6 +47,9 @@ class RocksDBTables:
 
     def blocks(self, prefix: bytes, store: StateStore, shape: dict[str, Any]) -> Table:
         return CellTable(prefix, store, shape)
+
+    def scan(self, prefix: bytes, store: StateStore, shape: dict[str, Any]) -> Iterator[tuple[list[Any], list[Any]]]:
+        return scan_pages(prefix, store, shape)
 
     def swept(self, config: StateTtlConfig, records: int) -> int:
         strategy = config.get_cleanup_strategies().get_rocksdb_compact_filter_cleanup_strategy()

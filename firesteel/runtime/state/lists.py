@@ -135,6 +135,10 @@ class LiveListState(Handle, ListState[Any]):
         """Adds anything to the list of a key that need not be the current one."""
         self._extend(key, (value,))
 
+    def extend(self, key: Any, values: Sequence[Any]) -> None:
+        """Adds anything to the list of a key that need not be the current one."""
+        self._extend(key, values)
+
     def remove(self, key: Any) -> None:
         """Empties the list of a key that need not be the current one."""
         if key in self.live:

@@ -32,7 +32,7 @@ from typing import Any
 from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import KEEP, NEW, Entry, Judge, Table
 
-__all__ = ["LogTable"]
+__all__ = ["LogTable", "scan_log"]
 
 _CELL = struct.Struct(">Q")
 
@@ -120,13 +120,7 @@ class LogTable(Table):
         self._valid.update(gone.values())
 
     def _segments(self, numbers: list[int]) -> Iterator[tuple[int, list[Any], list[Any]]]:
-        for start in range(0, len(numbers), _READ_AT_ONCE):
-            window = numbers[start : start + _READ_AT_ONCE]
-            for number, cell in zip(window, self._store.get_many([self._cell(n) for n in window]), strict=True):
-                if cell is None:
-                    raise RuntimeError(f"Segment {number} of state {self._prefix!r} is missing in Spark's state store.")
-                keys, values = pickle.loads(cell)
-                yield number, keys, values
+        return _read_segments(self._prefix, self._store, numbers)
 
     def _cell(self, number: int) -> bytes:
         return self._prefix + _CELL.pack(number)
@@ -262,3 +256,26 @@ class LogTable(Table):
                 return
             # The round is complete: the next one looks at the keys that are here now.
             self._swept = iter(list(self.live))
+
+
+def scan_log(prefix: bytes, store: StateStore, shape: dict[str, Any]) -> Iterator[tuple[list[Any], list[Any]]]:
+    """All entries of a stored log as keys and values, without a table: the newest segment comes first, and of what
+    was given out only the keys are remembered."""
+    numbers = list(shape.get("segments", ()))
+    seen: set[Any] = set()
+    for number, keys, values in _read_segments(prefix + b"\0", store, numbers[::-1]):
+        fresh = [at for at, key in enumerate(keys) if key not in seen and values[at] is not GONE]
+        if number != numbers[0]:
+            seen.update(keys)
+        yield [keys[at] for at in fresh], [values[at] for at in fresh]
+
+
+def _read_segments(prefix: bytes, store: StateStore, numbers: list[int]) -> Iterator[tuple[int, list[Any], list[Any]]]:
+    for start in range(0, len(numbers), _READ_AT_ONCE):
+        window = numbers[start : start + _READ_AT_ONCE]
+        cells = store.get_many([prefix + _CELL.pack(number) for number in window])
+        for number, cell in zip(window, cells, strict=True):
+            if cell is None:
+                raise RuntimeError(f"Segment {number} of state {prefix!r} is missing in Spark's state store.")
+            keys, values = pickle.loads(cell)
+            yield number, keys, values

@@ -30,10 +30,11 @@ from firesteel.datastream.state import (
 )
 from firesteel.errors import ProgramError, short_repr
 from firesteel.runtime.state.log import LogTable
+from firesteel.runtime.state.schema import schema_of
 from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import Entry
 
-__all__ = ["OperatorState"]
+__all__ = ["OperatorState", "list_cells"]
 
 _PIECE = struct.Struct(">I")
 ELEMENTS = 4096
@@ -68,6 +69,7 @@ class OperatorState(OperatorStateStore):
         self._written: dict[bytes, bytes] = {}
         """What the store has in each cell, as a digest."""
         self.raw: bytes | None = None
+        self._restored_raw: bytes | None = None
         self.restored = False
 
     def begin(self, store: StateStore, header: dict[str, dict[str, Any]]) -> None:
@@ -103,9 +105,19 @@ class OperatorState(OperatorStateStore):
         return writable.read_only
 
     def raw_states(self) -> list[bytes]:
-        cells = self._cells("", self._header[""]["cells"])
+        kept = self._header[""]
+        cells = self._cells("", kept["cells"])
         found = b"".join(cell or b"" for cell in self._reachable().get_many(cells))
-        return [found] if found else []
+        pieces, at = [], 0
+        for length in kept.get("pieces") or ([len(found)] if found else []):
+            pieces.append(found[at : at + length])
+            at += length
+        return pieces
+
+    def restore_raw(self, pieces: list[bytes]) -> None:
+        """Begins with the raw states of several former subtasks."""
+        self.raw = self._restored_raw = b"".join(pieces)
+        self._header[""]["pieces"] = [len(piece) for piece in pieces]
 
     def _list(self, descriptor: ListStateDescriptor, mode: str) -> ListState[Any]:
         known = self._lists.get(descriptor.name)
@@ -117,11 +129,12 @@ class OperatorState(OperatorStateStore):
         return known
 
     def _kept(self, descriptor: StateDescriptor, mode: str) -> dict[str, Any]:
-        kept = self._header.setdefault(descriptor.name, {"mode": mode, "type": str(descriptor.type_info)})
-        if (kept["mode"], kept["type"]) != (mode, str(descriptor.type_info)):
+        schema = schema_of(descriptor)
+        kept = self._header.setdefault(descriptor.name, {"mode": mode, "schema": schema})
+        if (kept["mode"], kept["schema"]) != (mode, schema):
             raise ProgramError(
                 f"Operator state {descriptor.name!r} is {mode} state of {descriptor.type_info} in this program, but it "
-                f"is known as {kept['mode']} state of {kept['type']}. Give it another name, or keep the type."
+                f"is known as {kept['mode']} state of {kept['schema'].type}. Give it another name, or keep the type."
             )
         return kept
 
@@ -137,6 +150,9 @@ class OperatorState(OperatorStateStore):
             pieces = [state.elements[at : at + ELEMENTS] for at in range(0, len(state.elements), ELEMENTS)]
             yield from self._save(name, [pickle.dumps(piece, pickle.HIGHEST_PROTOCOL) for piece in pieces])
         if self.raw is not None:
+            if self.raw is not self._restored_raw:
+                # One piece again, of this subtask.
+                self._header[""].pop("pieces", None)
             yield from self._save("", [self.raw[at : at + RAW] for at in range(0, len(self.raw), RAW)])
         for table in self._tables.values():
             yield from table.changes()
@@ -155,8 +171,13 @@ class OperatorState(OperatorStateStore):
             yield cell, None
 
     def _cells(self, name: str, count: int) -> list[bytes]:
-        prefix = self._uid + b"\0\0o" + name.encode() + b"\0"
-        return [prefix + _PIECE.pack(number) for number in range(count)]
+        return list_cells(self._uid, name, count)
+
+
+def list_cells(uid: bytes, name: str, count: int) -> list[bytes]:
+    """Where in the store the pieces of an operator's list are."""
+    prefix = uid + b"\0\0o" + name.encode() + b"\0"
+    return [prefix + _PIECE.pack(number) for number in range(count)]
 
 
 class OperatorListState(ListState[Any]):

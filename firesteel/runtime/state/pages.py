@@ -27,7 +27,7 @@ from firesteel.runtime.keys import stable_hashes
 from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import KEEP, NEW, Entry, Judge, Table
 
-__all__ = ["PagedTable", "pages_of", "slot"]
+__all__ = ["PagedTable", "pages_of", "scan_pages", "slot"]
 
 _PAGE = struct.Struct(">I")
 
@@ -244,3 +244,12 @@ class PagedTable(Table):
                 verdict = KEEP if entry[0] is None else judge(entry[2], entry[0])
                 if verdict is not KEEP:
                     self.put(entry[2], verdict)
+
+
+def scan_pages(prefix: bytes, store: StateStore, shape: dict[str, Any]) -> Iterator[tuple[list[Any], list[Any]]]:
+    """All entries of a stored table as keys and values, without a table: page after page."""
+    for start in range(0, pages := shape.get("pages", 0), _READ_AT_ONCE):
+        numbers = range(start, min(start + _READ_AT_ONCE, pages))
+        for cell in store.get_many([prefix + b"\0" + _PAGE.pack(number) for number in numbers]):
+            if cell is not None:
+                yield pickle.loads(cell)

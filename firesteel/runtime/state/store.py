@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-__all__ = ["MemoryStore", "StateStore"]
+__all__ = ["HEADER", "MemoryStore", "StateStore"]
+
+HEADER = b"\0header"
+"""The entry of the store that holds all that is not keyed: watermarks, table shapes, timer indexes."""
 
 
 class StateStore(Protocol):

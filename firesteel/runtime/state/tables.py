@@ -119,5 +119,8 @@ class TableFactory(Protocol):
     def blocks(self, prefix: bytes, store: StateStore, shape: dict[str, Any]) -> Table:
         """A table of the blocks of big collections, whose keys are pairs of ints."""
 
+    def scan(self, prefix: bytes, store: StateStore, shape: dict[str, Any]) -> Iterator[tuple[list[Any], list[Any]]]:
+        """All entries that such a table has in a store, as keys and values, for those who read a checkpoint."""
+
     def swept(self, config: StateTtlConfig, records: int) -> int:
         """How many entries to look at for expired ones after a batch of so many records."""

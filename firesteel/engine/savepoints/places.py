@@ -1,0 +1,83 @@
+"""Where savepoints lie: a folder, or a URI of any file system that Arrow knows (file, hdfs, s3, gs, abfs)."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pyarrow import fs
+
+from firesteel.errors import SavepointError
+
+__all__ = ["Place"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder somewhere. It travels to tasks as its address.
+
+    >>> Place("/data/savepoints").inside("sp-1", "manifest.json").address
+    '/data/savepoints/sp-1/manifest.json'
+    """
+
+    address: str
+
+    @staticmethod
+    def of(address: str) -> Place:
+        """A path becomes absolute: tasks may run in another folder."""
+        local = not re.match(r"^[A-Za-z][A-Za-z0-9+.-]+:", address)
+        return Place(os.path.abspath(address) if local else address.rstrip("/"))
+
+    def inside(self, *parts: str) -> Place:
+        return Place("/".join([self.address, *parts]))
+
+    @cached_property
+    def _opened(self) -> tuple[fs.FileSystem, str]:
+        try:
+            found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(self.address)
+            return found
+        except Exception as error:
+            raise SavepointError(f"There is no way to {self.address}: {error}.") from error
+
+    @property
+    def filesystem(self) -> Any:
+        return self._opened[0]
+
+    @property
+    def path(self) -> str:
+        """The address as its file system takes it."""
+        return self._opened[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"address": self.address}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        object.__setattr__(self, "address", kept["address"])
+
+    def exists(self) -> bool:
+        return bool(self.filesystem.get_file_info(self.path).type != fs.FileType.NotFound)
+
+    def read(self) -> bytes:
+        with self.filesystem.open_input_stream(self.path) as file:
+            content: bytes = file.read()
+        return content
+
+    def write(self, content: bytes) -> None:
+        """Writes a file at once: whoever looks sees all of it or nothing."""
+        filesystem, path = self._opened
+        with filesystem.open_output_stream(path + ".new") as file:
+            file.write(content)
+        filesystem.move(path + ".new", path)
+
+    def make(self) -> None:
+        self.filesystem.create_dir(self.path, recursive=True)
+
+    def delete(self) -> None:
+        """Removes the folder with all that is in it."""
+        self.filesystem.delete_dir(self.path)
+
+    def size(self) -> int:
+        return int(self.filesystem.get_file_info(self.path).size)

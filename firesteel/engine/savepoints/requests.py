@@ -1,0 +1,69 @@
+"""Savepoints that somebody asked a running job for."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from firesteel.engine.savepoints.places import Place
+from firesteel.errors import SavepointError
+
+__all__ = ["SavepointRequest", "SavepointRequests"]
+
+
+@dataclass
+class SavepointRequest:
+    """One savepoint to be taken."""
+
+    target: Place
+    stop: bool = False
+    """Whether the job ends with it."""
+    drain: bool = False
+    """Whether event time comes to its end before, so that all windows and timers fire."""
+    result: Future[str] = field(default_factory=Future)
+
+
+class SavepointRequests:
+    """Put by anybody, taken by the job's thread."""
+
+    def __init__(self) -> None:
+        self._waiting: queue.SimpleQueue[SavepointRequest] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._closed: str | None = None
+        self.stopping: SavepointRequest | None = None
+        """The request that ends the job."""
+
+    def put(self, request: SavepointRequest) -> None:
+        with self._lock:
+            if self._closed is not None:
+                raise SavepointError(f"There is nothing to take a savepoint of: the job {self._closed}.")
+            if self.stopping is not None:
+                raise SavepointError("The job is stopping with a savepoint already.")
+            if request.stop:
+                self.stopping = request
+            self._waiting.put(request)
+
+    def take(self) -> SavepointRequest | None:
+        try:
+            return self._waiting.get_nowait()
+        except queue.Empty:
+            return None
+
+    def gave_up(self, request: SavepointRequest) -> None:
+        """A stop did not come about: the job goes on."""
+        with self._lock:
+            if self.stopping is request:
+                self.stopping = None
+
+    def close(self, why: str) -> None:
+        """The job is over. Whoever still waits learns it."""
+        with self._lock:
+            self._closed = why
+            stopping = self.stopping
+        if stopping is not None and not stopping.result.done():
+            stopping.result.set_exception(SavepointError(f"The job {why} before its savepoint was taken."))
+        while (request := self.take()) is not None:
+            if not request.result.done():
+                request.result.set_exception(SavepointError(f"There is nothing to take a savepoint of: the job {why}."))

@@ -1,0 +1,84 @@
+"""What every savepoint begins with: a place for it, and a manifest that knows all but the state."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from firesteel import __version__
+from firesteel.common.configuration import Configuration
+from firesteel.engine.manifest import Manifest
+from firesteel.engine.savepoints.manifest import NAME, OperatorEntry, SavepointManifest
+from firesteel.engine.savepoints.places import Place
+from firesteel.errors import SavepointError
+
+__all__ = ["SAVEPOINT_DIRECTORIES", "copy_sources", "dispose", "new_place", "outline"]
+
+SAVEPOINT_DIRECTORIES = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
+
+
+def new_place(directory: str | None, configuration: Configuration, job_id: str) -> Place:
+    """A folder for one more savepoint, in the directory that was asked for or else configured."""
+    parent = directory or next((v for k in SAVEPOINT_DIRECTORIES if (v := configuration.get_string(k, ""))), "")
+    if not parent:
+        raise SavepointError(
+            "Where should the savepoint go? Name a directory in the call, or set "
+            f"'{SAVEPOINT_DIRECTORIES[0]}' in the configuration."
+        )
+    return Place.of(parent).inside(f"savepoint-{job_id[:6]}-{uuid.uuid4().hex[:12]}")
+
+
+def outline(
+    checkpoint: Manifest, job_id: str, batch: int, offset: Mapping[str, Any], drained: bool = False
+) -> SavepointManifest:
+    """The manifest of a savepoint of one batch, before the state is in it."""
+    uids = {str(entry.id): entry.uid for entry in checkpoint.operators}
+    operators = tuple(
+        OperatorEntry(
+            entry.uid,
+            entry.name,
+            entry.kind,
+            entry.parallelism,
+            entry.max_parallelism,
+            position=offset["positions"].get(str(entry.id)),
+        )
+        for entry in checkpoint.operators
+    )
+    watermarks = {}
+    for place, level in offset.get("watermarks", {}).items():
+        node, _, subtask = place.partition("/")
+        watermarks[f"{uids[node]}/{subtask}"] = level
+    return SavepointManifest(
+        job=checkpoint.job,
+        job_id=job_id,
+        batch=batch,
+        time=offset["time"],
+        created=int(time.time() * 1000),
+        firesteel=__version__,
+        state_backend=checkpoint.state_backend,
+        operators=operators,
+        watermarks=watermarks,
+        drained=drained,
+    )
+
+
+def copy_sources(directory: str, target: Place) -> None:
+    """What sources keep in files of their own: a log that only grows, so it may be copied while it is written."""
+    for parent, _, names in os.walk(directory):
+        for name in names:
+            here = os.path.join(parent, name)
+            there = target.inside("sources", *os.path.relpath(here, directory).split(os.sep))
+            Place(there.address.rpartition("/")[0]).make()
+            with open(here, "rb") as file:
+                there.write(file.read())
+
+
+def dispose(address: str) -> None:
+    """Deletes a savepoint, and nothing that is none."""
+    place = Place.of(address)
+    if not place.inside(NAME).exists():
+        raise SavepointError(f"{place.address} is no savepoint: it has no {NAME}. Nothing was deleted.")
+    place.delete()

@@ -1,0 +1,144 @@
+"""Reads the state of a committed batch out of Spark's state store and writes a savepoint's files, in Spark tasks.
+
+The streaming query goes on meanwhile: Spark's state reader opens the files of that batch for itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+from firesteel.engine.manifest import stored_folder
+from firesteel.engine.query_files import newest_entry
+from firesteel.engine.savepoints.places import Place
+from firesteel.engine.savepoints.taking import copy_sources, outline
+from firesteel.engine.savepoints.writing import SubtaskPart, complete, write_subtask
+from firesteel.errors import SavepointError
+from firesteel.runtime.partitions import partition_tokens
+from firesteel.runtime.snapshots.reading import StoredSubtask
+from firesteel.runtime.state.tables import TableFactory
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+__all__ = ["SpooledStore", "offset_of", "savepoint_of_checkpoint", "write_state"]
+
+
+def offset_of(query: str, batch: int) -> dict[str, Any]:
+    """What the coordinator decided for a batch, from Spark's log."""
+    with open(os.path.join(query, "offsets", str(batch)), encoding="utf-8") as file:
+        for line in file.read().splitlines()[1:]:
+            try:
+                value = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(value, dict) and "positions" in value:
+                return value
+    raise SavepointError(f"Spark's log of batch {batch} has no positions of sources: {query}/offsets/{batch}.")
+
+
+def savepoint_of_checkpoint(session: SparkSession, path: str, target: Place) -> None:
+    """Writes the last batch of a job that does not run as a savepoint."""
+    folder = stored_folder(path)
+    batch = newest_entry(os.path.join(folder.query, "commits"))
+    if batch is None:
+        raise SavepointError(f"The checkpoint {path} has no completed batch to begin with.")
+    known = folder.manifest
+    stages = max(entry.stage for entry in known.operators)
+    parts = write_state(session, folder.query, batch, stages, known.width, target)
+    copy_sources(folder.sources, target)
+    complete(target, outline(known, "", batch, offset_of(folder.query, batch)), parts)
+
+
+def write_state(
+    session: SparkSession,
+    query: str,
+    batch: int,
+    stages: int,
+    width: int,
+    target: Place,
+    custom: TableFactory | None = None,
+) -> list[SubtaskPart]:
+    """The files of all stages with state, as they were after a batch."""
+    parts: list[SubtaskPart] = []
+    for operator in range(stages):
+        cells = (
+            session.read.format("statestore")
+            .option("path", query)
+            .option("operatorId", operator)
+            .option("batchId", batch)
+            .option("stateVarName", "state")
+            .option("flattenCollectionTypes", "true")
+            .load()
+            .selectExpr("key.r AS r", "user_map_key.k AS k", "user_map_value.v AS v")
+        )
+        for row in cells.mapInArrow(_writer(width, target, custom), "part binary").collect():
+            parts.append(pickle.loads(row[0]))
+    return parts
+
+
+def _writer(
+    width: int, target: Place, custom: TableFactory | None
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        store = SpooledStore()
+        subtask = -1
+        subtasks = {token: number for number, token in enumerate(partition_tokens(width))}
+        for batch in batches:
+            if batch.num_rows:
+                subtask = subtasks[batch.column(0)[0].as_py()]
+                for key, value in zip(batch.column(1).to_pylist(), batch.column(2).to_pylist(), strict=True):
+                    store.add(key, value)
+        try:
+            if subtask >= 0:
+                for part in write_subtask(StoredSubtask(store, custom), subtask, target):
+                    pickled = pa.array([pickle.dumps(part)], pa.binary())
+                    yield pa.RecordBatch.from_arrays([pickled], ["part"])
+        finally:
+            store.close()
+
+    return write
+
+
+class SpooledStore:
+    """A state store to read from, in a file: cells come in no useful order, and are asked for by key.
+
+    >>> store = SpooledStore()
+    >>> store.add(b"a", b"1")
+    >>> store.get_many([b"a", b"b"])
+    [b'1', None]
+    """
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] = tempfile.TemporaryFile(prefix="firesteel-savepoint-")  # noqa: SIM115 - see close()
+        self._places: dict[bytes, tuple[int, int]] = {}
+        self._end = 0
+
+    def add(self, key: bytes, value: bytes) -> None:
+        self._file.write(value)
+        self._places[key] = (self._end, len(value))
+        self._end += len(value)
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        found: list[bytes | None] = []
+        for key in keys:
+            place = self._places.get(key)
+            if place is None:
+                found.append(None)
+            else:
+                self._file.seek(place[0])
+                found.append(self._file.read(place[1]))
+        return found
+
+    def write(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+        raise SavepointError("What was saved is not to be changed.")  # pragma: no cover - nobody does
+
+    def close(self) -> None:
+        self._file.close()
