@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
@@ -50,7 +51,9 @@ class Halves:
         found: list[Any] = []
 
         def collect() -> None:
-            found.extend(job.collect(channel))
+            # A failure is told by the job's result, too.
+            with contextlib.suppress(Exception):
+                found.extend(job.collect(channel))
 
         reader = threading.Thread(target=collect, daemon=True)
         reader.start()

@@ -34,8 +34,7 @@ from firesteel.graph.specs import CollectSpec
 from firesteel.graph.stream_graph import build_stream_graph
 from firesteel.runtime.frames import DRIVER, Frame, decode
 from firesteel.runtime.operators.windows import LATE_METRIC
-from firesteel.runtime.state.store import MemoryStore
-from firesteel.runtime.state.store import HEADER
+from firesteel.runtime.state.store import HEADER, MemoryStore
 from firesteel.runtime.task import JobSpec, SourceShare, StageTask
 
 NO_TIME = -(2**63)

@@ -33,8 +33,7 @@ from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.frames import DRIVER, Frame, decode
-from firesteel.runtime.state.store import MemoryStore
-from firesteel.runtime.state.store import HEADER
+from firesteel.runtime.state.store import HEADER, MemoryStore
 from firesteel.runtime.task import JobSpec, StageTask
 
 

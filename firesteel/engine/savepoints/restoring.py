@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from firesteel.engine.savepoints.manifest import NAME, OperatorEntry, SavepointManifest, StateEntry
+from firesteel.engine.savepoints.manifest import NAME, OperatorEntry, PartFile, SavepointManifest, StateEntry
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.rows import RowFormat
 from firesteel.errors import SavepointError
@@ -48,6 +49,10 @@ class Restore:
         place = Place.of(address)
         manifest = load_manifest(place)
         _check(place, manifest, graph, allow_non_restored)
+        for entry in manifest.operators:
+            for state in entry.states:
+                for file in state.files:
+                    _metadata(place, file)
         return Restore(place, manifest)
 
     def positions(self, graph: JobGraph) -> dict[str, Any]:
@@ -122,15 +127,8 @@ class Restore:
     def _cut(self, uid: str, state: StateEntry, pieces: list[list[Piece]]) -> None:
         groups: list[tuple[str, int, int]] = []
         for file in state.files:
-            place = self.place.inside(*file.path.split("/"))
-            with place.filesystem.open_input_file(place.path) as opened:
-                metadata = pq.ParquetFile(opened).metadata
-                if metadata.num_rows != file.rows:
-                    raise SavepointError(
-                        f"The savepoint {self.place.address} is damaged: {file.path} has {metadata.num_rows} rows, "
-                        f"its manifest says {file.rows}."
-                    )
-                groups += [(file.path, n, metadata.row_group(n).num_rows) for n in range(metadata.num_row_groups)]
+            metadata = _metadata(self.place, file)
+            groups += [(file.path, n, metadata.row_group(n).num_rows) for n in range(metadata.num_row_groups)]
         total, seen = sum(rows for _, _, rows in groups), 0
         for path, number, rows in groups:
             # By the middle of the group, so that each task gets one stretch of about the same length.
@@ -255,6 +253,22 @@ def _renewer(kind: type) -> Callable[[Any], Any]:
 def _only_the_class_has(value: Any, name: str) -> bool:
     own = getattr(value, "__dict__", None)
     return own is not None and name not in own
+
+
+def _metadata(place: Place, file: PartFile) -> pq.FileMetaData:
+    """A file's metadata, if it is the file that the manifest tells of."""
+    there = place.inside(*file.path.split("/"))
+    try:
+        with there.filesystem.open_input_file(there.path) as opened:
+            metadata = pq.ParquetFile(opened).metadata
+    except (OSError, pa.ArrowException) as error:
+        raise SavepointError(f"The savepoint {place.address} is damaged: {file.path}: {error}.") from error
+    if metadata.num_rows != file.rows:
+        raise SavepointError(
+            f"The savepoint {place.address} is damaged: {file.path} has {metadata.num_rows} rows, its manifest says "
+            f"{file.rows}."
+        )
+    return metadata
 
 
 def _check(place: Place, manifest: SavepointManifest, graph: JobGraph, allow_non_restored: bool) -> None:

@@ -75,7 +75,8 @@ class RowFormat:
     # Out
 
     def batch(self, places: list[Any], contents: list[Any]) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([*self._place_arrays(places), *self._content_arrays(contents)], self.schema)
+        arrays = [*self._place_arrays(places), *self._content_arrays(contents)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _place_arrays(self, places: list[Any]) -> list[pa.Array]:
         if self._key is None:

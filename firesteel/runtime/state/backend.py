@@ -15,6 +15,7 @@ from firesteel.datastream.state import (
 )
 from firesteel.errors import ProgramError
 from firesteel.runtime.clock import Clock
+from firesteel.runtime.state.evolution import evolution
 from firesteel.runtime.state.factories import HashMapTables
 from firesteel.runtime.state.lists import LiveListState
 from firesteel.runtime.state.maps import LiveMapState
@@ -134,7 +135,8 @@ class KeyedStateBackend:
         kept = self._header.setdefault(descriptor.name, {})
         schema = schema_of(descriptor)
         saved: StateSchema = kept.setdefault("schema", schema)
-        if saved != schema:
+        renew = None if saved == schema else evolution(saved, schema)
+        if saved != schema and renew is None:
             raise ProgramError(
                 f"State {descriptor.name!r} is {schema.text} in this program, but what was saved of it is "
                 f"{saved.text}. Give the state another name, or go back to the saved type."
@@ -142,11 +144,21 @@ class KeyedStateBackend:
         fresh = f"{descriptor.name}\0entries" not in self._tables
         table = self.table(descriptor.name)
         state.attach(table, self.table(descriptor.name, "blocks") if state.has_blocks else None)
+        if renew is not None:
+            self._renew(descriptor.name, state, renew)
+            kept["schema"] = schema
         judge = judge_of(state)
         config = descriptor.ttl_config
         if fresh and judge is not None and config is not None and config.get_cleanup_strategies().in_full_snapshot():
             # What memory was just filled with is a snapshot.
             table.sweep(len(table.live), judge)
+
+    def _renew(self, name: str, state: Handle, renew: Callable[[Any], Any]) -> None:
+        """Turns what was saved with another type into what it is now, once."""
+        for keys in self.table(name).every_key():
+            self.prepare(keys)
+            for key in keys:
+                state.renew(key, renew)
 
     # Batches
 

@@ -6,7 +6,7 @@ key → BigList(id, first=0, end=3, tail=[…])        blocks (id, 0) (id, 1) (i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -152,6 +152,11 @@ class LiveListState(Handle, ListState[Any]):
             if moved:
                 self.remove(source)
                 self._extend(target, moved)
+
+    def renew(self, key: Any, renew: Callable[[Any], Any]) -> None:
+        renewed = [renew(element) for element in self.elements(key)]
+        self.remove(key)
+        self._extend(key, renewed)
 
     def forget(self, key: Any) -> None:
         known = self.table.get(key)

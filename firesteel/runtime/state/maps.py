@@ -185,6 +185,15 @@ class LiveMapState(Handle, MapState[Any, Any]):
             self.drop_blocks(known)
         super().clear()
 
+    def renew(self, key: Any, renew: Callable[[Any], Any]) -> None:
+        known = self.table.get(key)
+        if not isinstance(known, BigMap):
+            self.table.put(key, {name: renew(value) for name, value in known.items()})
+            return
+        for number in range(known.blocks):
+            block = self._block((known.id, number))
+            self.blocks.put((known.id, number), {name: renew(value) for name, value in block.items()} or None)
+
     def forget(self, key: Any) -> None:
         known = self.table.get(key)
         if isinstance(known, BigMap):

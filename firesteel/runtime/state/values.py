@@ -53,6 +53,10 @@ class Handle:
     def forget(self, key: Any) -> None:
         """Called before a key is dropped without a trace."""
 
+    def renew(self, key: Any, renew: Callable[[Any], Any]) -> None:
+        """Replaces what a key has by what a function makes of it."""
+        self.table.put(key, renew(self.table.get(key)))
+
     def checker(self, what: str, declared: TypeInformation) -> Callable[[Any], None] | None:
         """Complains of a value that does not fit its declared type; None where anything fits."""
         fits = declared.checker()
