@@ -8,12 +8,22 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from firesteel.cli import plan, run, version, warmup
+from firesteel.cli import cancel, plan, run, savepoint, stop, version, warmup
+from firesteel.cli import list as list_
 from firesteel.errors import FiresteelError
 
 __all__ = ["main"]
 
-COMMANDS: dict[str, Any] = {"run": run, "plan": plan, "warmup": warmup, "version": version}
+COMMANDS: dict[str, Any] = {
+    "run": run,
+    "plan": plan,
+    "list": list_,
+    "savepoint": savepoint,
+    "stop": stop,
+    "cancel": cancel,
+    "warmup": warmup,
+    "version": version,
+}
 
 INTERRUPTED = 130
 """What shells report for a command that Ctrl-C ended."""

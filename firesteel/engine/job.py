@@ -339,6 +339,18 @@ class EngineJob(JobClient):
         request.result.set_result(request.target.address)
         return True
 
+    def control(self, request: dict[str, Any]) -> dict[str, Any]:
+        """What another process of this user asks for (see :mod:`firesteel.engine.control`)."""
+        command, directory = request["command"], request.get("directory")
+        if command == "savepoint":
+            return {"path": self.trigger_savepoint(directory).result()}
+        if command == "stop":
+            return {"path": self.stop_with_savepoint(bool(request.get("drain")), directory).result()}
+        if command == "cancel":
+            self.cancel()
+        progress = self.inbox.progress
+        return {"status": self._status.name, "records": progress.records, "batches": progress.batches}
+
     def collect(self, channel: str) -> Iterator[Any]:
         """The records of an ``execute_and_collect``."""
         yield from self.inbox.collect(channel)

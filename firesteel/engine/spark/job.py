@@ -18,6 +18,7 @@ from firesteel.common.checkpoint_statistics import CheckpointStatistics
 from firesteel.common.completable_future import CompletableFuture
 from firesteel.common.job_status import JobStatus
 from firesteel.engine.backends import backend_name
+from firesteel.engine.control import ControlSocket, RunningJob
 from firesteel.engine.job import EngineJob
 from firesteel.engine.manifest import NAME as CHECKPOINT_MANIFEST
 from firesteel.engine.manifest import CheckpointFolder, Manifest
@@ -54,6 +55,7 @@ class SparkJob(EngineJob):
         self._session: SparkSession | None = None
         self._lifeline: Lifeline | None = None
         self._folder: CheckpointFolder | None = None
+        self._control: ControlSocket | None = None
         self._telling = threading.Lock()
         self._hold = self._drain = self._stopped = False
 
@@ -74,6 +76,7 @@ class SparkJob(EngineJob):
         # 4. The state to begin with, if there is one, and the query.
         self.restore = self.find_restore()
         self._launch(*packed)
+        self._control = ControlSocket(RunningJob(self.job_id, self.spec.name, os.getpid(), time.time()), self.control)
         address = session.sparkContext.uiWebUrl
         return f"{session.sparkContext.master}" + (f", Spark's page at {address}" if address else "")
 
@@ -310,6 +313,8 @@ class SparkJob(EngineJob):
                 logger.warning("closing the functions of job %r: %s", self.spec.name, failed)
 
     def clean_up(self) -> None:
+        if self._control is not None:
+            self._control.close()
         self._end_line()
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)

@@ -1,0 +1,36 @@
+"""Cancels a running job, with a savepoint before if asked."""
+
+from __future__ import annotations
+
+import argparse
+
+__all__ = ["HELP", "configure", "run"]
+
+HELP = "cancel a running job"
+
+_CONFIGURED = ""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("job", help="the job's id, the beginning of it, or its name")
+    parser.add_argument(
+        "-s",
+        "--withSavepoint",
+        dest="directory",
+        metavar="DIR",
+        nargs="?",
+        const=_CONFIGURED,
+        help="take a savepoint first, into DIR or where the job's configuration says",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    from firesteel.engine.control import ask, find_job
+
+    job = find_job(options.job)
+    if options.directory is not None:
+        print(f"Taking a savepoint of {job.name!r} ({job.id}) …", flush=True)
+        print(ask(job, command="savepoint", directory=options.directory or None)["path"])
+    ask(job, command="cancel")
+    print(f"Cancelled {job.name!r} ({job.id}).")
+    return 0

@@ -1,0 +1,177 @@
+"""How other processes of the same user reach a running job: a socket in a folder that only this user can open.
+
+Each job on Spark leaves ``<id>.json`` (what it is) and ``<id>.sock`` (where it listens) there while it runs. A request
+is one line of JSON, and so is the answer. The folder's permissions are the lock: it and the sockets belong to the user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import socket
+import stat
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from firesteel.errors import FiresteelError, JobExecutionError, SetupError
+
+__all__ = ["ControlSocket", "RunningJob", "ask", "find_job", "running_jobs"]
+
+logger = logging.getLogger("firesteel")
+
+Answer = Callable[[dict[str, Any]], dict[str, Any]]
+_SECONDS_TO_CONNECT = 5.0
+
+
+@dataclass(frozen=True)
+class RunningJob:
+    """What a job says of itself."""
+
+    id: str
+    name: str
+    pid: int
+    started: float
+
+    @property
+    def socket(self) -> Path:
+        return jobs_folder() / f"{self.id}.sock"
+
+
+def jobs_folder() -> Path:
+    """Where this user's running jobs are known."""
+    runtime = os.environ.get("FIRESTEEL_RUNTIME_DIR") or os.environ.get("XDG_RUNTIME_DIR")
+    parent = Path(runtime) if runtime else Path(tempfile.gettempdir())
+    return parent / ("firesteel" if runtime else f"firesteel-{os.getuid()}")
+
+
+def _own_folder() -> Path:
+    folder = jobs_folder()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    info = folder.lstat()
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o077:
+        raise SetupError(f"{folder} belongs to somebody else, or others can open it. Set FIRESTEEL_RUNTIME_DIR.")
+    return folder
+
+
+class ControlSocket:
+    """A running job's ear. Jobs run without it, too."""
+
+    def __init__(self, job: RunningJob, answer: Answer) -> None:
+        self._job = job
+        self._answer = answer
+        self._listening: socket.socket | None = None
+        self._card: Path | None = None
+        try:
+            folder = _own_folder()
+            listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            listening.bind(str(job.socket))
+            os.chmod(job.socket, 0o600)
+            listening.listen()
+            self._card = folder / f"{job.id}.json"
+            self._card.write_text(json.dumps(asdict(job)), encoding="utf-8")
+        except (OSError, SetupError, AttributeError) as error:
+            logger.warning("job %r cannot be reached from the command line: %s", job.name, error)
+            return
+        self._listening = listening
+        threading.Thread(target=self._serve, args=(listening,), name=f"control-{job.id[:6]}", daemon=True).start()
+
+    def _serve(self, listening: socket.socket) -> None:
+        while True:
+            try:
+                line, _ = listening.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._talk, args=(line,), daemon=True).start()
+
+    def _talk(self, line: socket.socket) -> None:
+        with line, contextlib.suppress(OSError, ValueError):
+            file = line.makefile("rw", encoding="utf-8")
+            request = json.loads(file.readline())
+            try:
+                answer = self._answer(request)
+            except Exception as error:
+                answer = {"error": str(error) or type(error).__name__}
+            file.write(json.dumps(answer) + "\n")
+            file.flush()
+
+    def close(self) -> None:
+        if self._listening is not None:
+            # Wakes the thread that waits in accept().
+            with contextlib.suppress(OSError):
+                self._listening.shutdown(socket.SHUT_RDWR)
+            self._listening.close()
+            for path in (self._card, self._job.socket):
+                if path is not None:
+                    path.unlink(missing_ok=True)
+
+
+def running_jobs() -> list[RunningJob]:
+    """This user's jobs, oldest first. What a killed process left behind is removed."""
+    found = []
+    for card in jobs_folder().glob("*.json"):
+        try:
+            job = RunningJob(**json.loads(card.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            continue
+        if _alive(job.pid):
+            found.append(job)
+        else:
+            card.unlink(missing_ok=True)
+            job.socket.unlink(missing_ok=True)
+    return sorted(found, key=lambda job: job.started)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def find_job(name: str) -> RunningJob:
+    """A running job by its id, the beginning of it, or its name."""
+    jobs = running_jobs()
+    matches = [job for job in jobs if job.id == name] or [j for j in jobs if j.name == name or j.id.startswith(name)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        listed = ", ".join(f"{job.id} ({job.name})" for job in matches)
+        raise FiresteelError(f"{name!r} could be several running jobs: {listed}. Name one by its id.")
+    known = ", ".join(f"{job.id[:8]} ({job.name})" for job in jobs) or "none"
+    raise FiresteelError(f"No job {name!r} runs here as this user. Running: {known}.")
+
+
+def ask(job: RunningJob, seconds: float | None = None, **request: Any) -> dict[str, Any]:
+    """What a job answers to a request. Waits as long as it takes, or so many seconds."""
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with line:
+        deadline = time.monotonic() + _SECONDS_TO_CONNECT
+        while True:
+            try:
+                line.connect(str(job.socket))
+                break
+            except (FileNotFoundError, ConnectionRefusedError) as error:
+                if time.monotonic() > deadline or not _alive(job.pid):
+                    raise JobExecutionError(f"Job {job.name!r} ({job.id}) does not answer: {error}.") from error
+                time.sleep(0.1)
+        line.settimeout(seconds)
+        file = line.makefile("rw", encoding="utf-8")
+        file.write(json.dumps(request) + "\n")
+        file.flush()
+        text = file.readline()
+    if not text:
+        raise JobExecutionError(f"Job {job.name!r} ({job.id}) ended before it answered.")
+    answer: dict[str, Any] = json.loads(text)
+    if "error" in answer:
+        raise JobExecutionError(f"Job {job.name!r}: {answer['error']}")
+    return answer
