@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from firesteel.runtime.task import SourceShare
 
 if TYPE_CHECKING:
     from firesteel.engine.savepoints.restoring import Restore
+    from firesteel.runtime.snapshots.saved import StateChunk
 
 __all__ = ["BatchSizer", "Coordinator", "Word"]
 
@@ -77,9 +78,10 @@ class Coordinator:
         settings: Settings,
         directory: str,
         word: Callable[[], Word] = lambda: Word(),
-        on_hold: Callable[[], None] = lambda: None,
         clock: Callable[[], int] = lambda: int(time.time() * 1000),
+        on_hold: Callable[[], None] = lambda: None,
         restore: Restore | None = None,
+        united: Sequence[StateChunk] = (),
     ) -> None:
         self._graph = graph
         self._settings = settings
@@ -88,6 +90,7 @@ class Coordinator:
         self._on_hold = on_hold
         self._clock = clock
         self._restore = restore
+        self._united = united
         self._sources: dict[str, SplitSource] = {}
         for node in graph.graph.nodes.values():
             if isinstance(node.spec, SourceSpec):
@@ -98,6 +101,8 @@ class Coordinator:
         self._sizer = BatchSizer(target, settings.max_records)
         self._idle_tick = self._shortest_idleness()
         self._aligned = _aligned(graph)
+        self._first: int | None = None
+        """The first batch that was planned."""
         self._started: tuple[int, float] | None = None
         self._ended = 0.0
         self._fresh = True
@@ -272,6 +277,10 @@ class Coordinator:
         restored: list[Any] = [None] * width
         if self._restore is not None and start["batch"] == 0:
             restored = list(self._restore.shares(self._graph, width))
+        if self._united and (self._first is None or self._first == end["batch"]):
+            # The same batch may be planned twice.
+            self._first = end["batch"]
+            restored[0] = self._united
         return [
             SourceShare(
                 subtask,

@@ -44,6 +44,8 @@ class Progress:
     wake_at: int | None = None
     watermarks: dict[str, int] = field(default_factory=dict)
     """How far event time is where it is made in stage 0, by "operator/subtask"."""
+    union_lists: bool = False
+    """Whether an operator has union list state."""
     emitted: dict[int, int] = field(default_factory=dict)
     """Records that each operator has put out."""
     metrics: dict[str, Any] = field(default_factory=dict)
@@ -150,6 +152,7 @@ class Inbox:
         progress.watermark = min(marks, default=None)
         timers = [report.next_timer for report in reports if report.next_timer is not None]
         progress.wake_at = min(timers, default=None)
+        progress.union_lists = progress.union_lists or any(report.union_lists for report in reports)
         for report in reports:
             for node_id, level in report.watermarks.items():
                 progress.watermarks[f"{node_id}/{report.subtask}"] = level

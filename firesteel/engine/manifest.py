@@ -60,6 +60,8 @@ class Manifest:
     format: int = FORMAT
     begun: bool = False
     """Whether a batch was done: then there are offsets and state."""
+    union_lists: bool = False
+    """Whether an operator has union list state, which a restart must unite."""
 
     @staticmethod
     def of(job_name: str, graph: JobGraph, state_backend: str) -> Manifest:
@@ -173,10 +175,10 @@ class CheckpointFolder:
         self._manifest = known
         return True
 
-    def begun(self) -> None:
+    def begun(self, union_lists: bool = False) -> None:
         """The first batch is done."""
         if not self._manifest.begun:
-            self._write(replace(self._manifest, begun=True))
+            self._write(replace(self._manifest, begun=True, union_lists=union_lists))
 
     def _write(self, manifest: Manifest) -> None:
         try:

@@ -22,6 +22,7 @@ from firesteel.engine.submission import Submission
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.frames import DRIVER, Frame
 from firesteel.runtime.snapshots.reading import StoredSubtask
+from firesteel.runtime.snapshots.restoring import united
 from firesteel.runtime.state.store import MemoryStore
 from firesteel.runtime.task import SourceShare, StageTask
 
@@ -175,6 +176,14 @@ class MemoryJob(EngineJob):
         self._tasks = {}
         for store in self._stores.values():
             store.roll_back()
+
+    def restart(self) -> None:
+        super().restart()
+        chunks = united([StoredSubtask(store) for _, store in sorted(self._stores.items())], self.spec.graph)
+        if chunks and self._planned is not None:
+            # The batch that failed comes again, and brings each subtask the lists of all.
+            batch, shares = self._planned
+            self._planned = batch, [replace(shares[0], restored=chunks), *shares[1:]]
 
     def interrupt(self) -> None:
         """The loop looks at ``cancelled`` after every batch."""

@@ -75,8 +75,8 @@ class SourceShare:
     watermarks: dict[int, int] = field(default_factory=dict)
     """How far event time was after the last batch, per operator that makes it."""
     restored: Iterable[StateChunk | Facts] | None = None
-    """In the first batch of a job that begins with a savepoint: this subtask's share of it, read while it is gone
-    through."""
+    """State that this subtask is to send to others before anything else, read while it is gone through: its share of
+    the savepoint that a job begins with."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,8 @@ class TaskReport:
     """What the users' metrics measured in this batch, by operator and identifier."""
     last: bool
     """Whether the batch ended the job's input."""
+    union_lists: bool = False
+    """Whether an operator has union list state: then a restart needs to unite what the subtasks have."""
     watermarks: dict[int, int] = field(default_factory=dict)
     """In stage 0, which keeps no state: how far event time is, per operator that makes it."""
 
@@ -360,6 +362,7 @@ class StageTask:
             next_timer=None if last else min((t for t in timers if t is not None), default=None),
             metrics={n: o.context.metrics.take() for n, o in self._operators.items()},
             last=last,
+            union_lists=any(o.operator_state is not None and o.operator_state.united for o in self._operators.values()),
             watermarks={
                 n: o.clock.watermark
                 for n, o in self._operators.items()

@@ -160,3 +160,36 @@ def test_every_state_is_there_after_a_restart(backend: str, tmp_path: Path) -> N
     assert [one[:-1] for one in results] == [told(n) for n in range(NUMBERS)]
     # All rules are known, those from before the restart as well.
     assert results[-1][-1] == 10
+
+
+class Votes(MapFunction, CheckpointedFunction):
+    """Each subtask keeps one element of a union list, and tells what it began with."""
+
+    def initialize_state(self, context: Any) -> None:
+        votes = ListStateDescriptor("votes", Types.LONG())
+        self.votes = context.get_operator_state_store().get_union_list_state(votes)
+        self.began = sorted(self.votes.get())
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.votes.update([runtime_context.get_index_of_this_subtask()])
+
+    def map(self, value: int) -> Any:
+        return [value, self.began]
+
+    def snapshot_state(self, context: Any) -> None:
+        """The list is as it should be."""
+
+
+def test_union_lists_are_united_when_a_job_is_started_again(tmp_path: Path) -> None:
+    """The driver's process is another one: all it has is the checkpoint."""
+    settings = {"firesteel.checkpoint.dir": tmp_path / "checkpoint", "firesteel.batch.max-records": 10}
+
+    def run(last: int) -> list[Any]:
+        env = spark_env(3, settings)
+        numbers = env.from_source(NumberSequenceSource(0, last), NONE, "numbers").uid("numbers").set_parallelism(1)
+        voted = numbers.rebalance().map(Votes()).uid("votes")
+        with voted.execute_and_collect() as records:
+            return list(records)
+
+    assert sorted(run(19)) == [[n, []] for n in range(20)]
+    assert sorted(run(29)) == [[n, [0, 1, 2]] for n in range(20, 30)]

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from kit import BATCH, STREAMING, first
 
-from firesteel.common import Types
+from firesteel.common import Types, WatermarkStrategy
 from firesteel.datastream import (
     BroadcastProcessFunction,
     CheckpointedFunction,
+    DataStream,
     KeyedBroadcastProcessFunction,
     MapFunction,
     RuntimeContext,
@@ -23,7 +24,7 @@ from firesteel.datastream import (
 )
 from firesteel.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from firesteel.errors import JobExecutionError, ProgramError
-from firesteel.testing import OneInputHarness, TwoInputHarness
+from firesteel.testing import Crash, ListSource, OneInputHarness, TwoInputHarness, run_pipeline
 
 MODES = pytest.mark.parametrize("mode", [STREAMING, BATCH], ids=["streaming", "batch"])
 SIZES = pytest.mark.parametrize("size", [1, 3, 1000])
@@ -248,3 +249,32 @@ def test_timers_see_the_broadcast_state(run: Any, parallelism: int) -> None:
         return env.from_collection([("a", 1), ("b", 5)]).key_by(first).connect(rules).process(Alarm())
 
     assert Counter(map(repr, run(build, parallelism))) == Counter({"('a', 11, ['x'])": 1, "('b', 15, ['x'])": 1})
+
+
+class Votes(MapFunction, CheckpointedFunction):
+    """Each subtask keeps one element of a union list: its number."""
+
+    def initialize_state(self, context: Any) -> None:
+        descriptor = ListStateDescriptor("votes", Types.LONG())
+        self.votes = context.get_operator_state_store().get_union_list_state(descriptor)
+        self.began = sorted(self.votes.get())
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.votes.update([runtime_context.get_index_of_this_subtask()])
+
+    def map(self, value: Any) -> Any:
+        return self.began
+
+    def snapshot_state(self, context: Any) -> None:
+        """The list is as it should be."""
+
+
+def test_a_restart_unites_the_lists_of_all_subtasks() -> None:
+    steps = [list(range(6)), [*range(6), Crash()]]
+
+    def build(env: StreamExecutionEnvironment) -> DataStream:
+        source = env.from_source(ListSource(steps), WatermarkStrategy.no_watermarks(), "steps").set_parallelism(1)
+        return source.rebalance().map(Votes())
+
+    found = run_pipeline(build, parallelism=3, restarts=1)
+    assert found == [[]] * 6 + [[0, 1, 2]] * 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from collections.abc import Sequence
 from dataclasses import replace
 
 from firesteel.engine.payload import JobPayload
@@ -11,6 +12,7 @@ from firesteel.engine.pickling import pickle_job
 from firesteel.engine.savepoints.restoring import Restore
 from firesteel.engine.settings import Settings
 from firesteel.graph.specs import SourceSpec
+from firesteel.runtime.snapshots.saved import StateChunk
 from firesteel.runtime.task import JobSpec
 
 __all__ = ["pack_job", "slim", "write_job"]
@@ -40,8 +42,9 @@ def write_job(
     settings: Settings,
     durable: str,
     restore: Restore | None = None,
+    united: Sequence[StateChunk] = (),
 ) -> None:
     """Leaves a job where the source's processes find it."""
-    for name, content in (("tasks.pkl", for_tasks), ("coordinator.pkl", (whole, settings, durable, restore))):
+    for name, content in (("tasks.pkl", for_tasks), ("coordinator.pkl", (whole, settings, durable, restore, united))):
         with open(os.path.join(directory, name), "wb") as file:
             pickle.dump(content, file, pickle.HIGHEST_PROTOCOL)

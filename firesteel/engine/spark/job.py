@@ -32,12 +32,14 @@ from firesteel.engine.spark.errors import translate
 from firesteel.engine.spark.files import pack_job, write_job
 from firesteel.engine.spark.lifeline import Lifeline
 from firesteel.engine.spark.query_progress import sizes
-from firesteel.engine.spark.savepoints import offset_of, savepoint_of_checkpoint, write_state
+from firesteel.engine.spark.savepoints import offset_of, read_subtasks, savepoint_of_checkpoint, write_state
 from firesteel.engine.spark.session import get_session, import_paths, ship_files
 from firesteel.engine.spark.source import CONTROL, HELD, FiresteelDataSource
 from firesteel.engine.spark.stage import batch_stage, streaming_stage
 from firesteel.engine.submission import Submission
 from firesteel.errors import CheckpointError, JobExecutionError, SavepointError
+from firesteel.runtime.snapshots.restoring import united
+from firesteel.runtime.snapshots.saved import StateChunk
 
 __all__ = ["SparkJob"]
 
@@ -105,7 +107,7 @@ class SparkJob(EngineJob):
         payload = replace(payload, job_id=f"{self.job_id}-{self.spec.attempt}")
         if self._lifeline is not None:
             payload = replace(payload, lifeline=self._lifeline.address)
-        write_job(self._directory, payload, whole, self.settings, folder.sources, self.restore)
+        write_job(self._directory, payload, whole, self.settings, folder.sources, self.restore, self._united())
         self._tell_coordinator()
         width = self.spec.graph.parallelism
         try:
@@ -129,6 +131,18 @@ class SparkJob(EngineJob):
         except Exception as error:
             raise translate(error) from error
 
+    def _united(self) -> list[StateChunk]:
+        """What is to be united of the last checkpoint when the job goes on from it."""
+        folder = self._folder
+        assert folder is not None
+        assert self._session is not None
+        batch = newest_entry(os.path.join(folder.query, "commits"))
+        if batch is None or not (folder.manifest.union_lists or self.inbox.progress.union_lists):
+            return []
+        stages = len(self.spec.graph.stages) - 1
+        stored = read_subtasks(self._session, folder.query, batch, stages, self.spec.graph.parallelism)
+        return united(stored, self.spec.graph)
+
     def _take(self, frame: DataFrame, batch: int) -> None:
         """The end of a micro-batch. A single action: touching the frame twice would compute the batch twice."""
         # Spark has logged the batch before, or it would not begin this one.
@@ -138,7 +152,7 @@ class SparkJob(EngineJob):
         self.inbox.take(batch, cells)
         self._tell_coordinator()
         if self._folder is not None and self.checkpointing.folder is not None:
-            self._folder.begun()
+            self._folder.begun(self.inbox.progress.union_lists)
 
     def _take_for_query(self, frame: DataFrame, batch: int) -> None:
         """``_take`` as Spark calls it. What goes wrong is kept here, and Spark gets a short word only: it searches an

@@ -20,13 +20,14 @@ from firesteel.engine.savepoints.writing import SubtaskPart, complete, write_sub
 from firesteel.errors import SavepointError
 from firesteel.runtime.partitions import partition_tokens
 from firesteel.runtime.snapshots.reading import StoredSubtask
+from firesteel.runtime.state.store import HEADER, MemoryStore
 from firesteel.runtime.state.tables import TableFactory
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-__all__ = ["SpooledStore", "offset_of", "savepoint_of_checkpoint", "write_state"]
+__all__ = ["SpooledStore", "offset_of", "read_subtasks", "savepoint_of_checkpoint", "write_state"]
 
 
 def offset_of(query: str, batch: int) -> dict[str, Any]:
@@ -65,7 +66,33 @@ def write_state(
     custom: TableFactory | None = None,
 ) -> list[SubtaskPart]:
     """The files of all stages with state, as they were after a batch."""
-    parts: list[SubtaskPart] = []
+
+    def write(subtask: int, store: SpooledStore) -> Iterator[SubtaskPart]:
+        return write_subtask(StoredSubtask(store, custom), subtask, target)
+
+    return _of_each_subtask(session, query, batch, stages, width, write)
+
+
+def read_subtasks(session: SparkSession, query: str, batch: int, stages: int, width: int) -> list[StoredSubtask]:
+    """What every subtask keeps besides keyed state, as it was after a batch."""
+
+    def read(subtask: int, store: SpooledStore) -> Iterator[dict[bytes, bytes]]:
+        yield store.operator_state()
+
+    found: list[dict[bytes, bytes]] = _of_each_subtask(session, query, batch, stages, width, read)
+    return [StoredSubtask(MemoryStore(cells)) for cells in found]
+
+
+def _of_each_subtask(
+    session: SparkSession,
+    query: str,
+    batch: int,
+    stages: int,
+    width: int,
+    work: Callable[[int, SpooledStore], Iterable[Any]],
+) -> list[Any]:
+    """Does something with every subtask's store, in a task each, and collects what comes out."""
+    found: list[Any] = []
     for operator in range(stages):
         cells = (
             session.read.format("statestore")
@@ -77,15 +104,15 @@ def write_state(
             .load()
             .selectExpr("key.r AS r", "user_map_key.k AS k", "user_map_value.v AS v")
         )
-        for row in cells.mapInArrow(_writer(width, target, custom), "part binary").collect():
-            parts.append(pickle.loads(row[0]))
-    return parts
+        for row in cells.mapInArrow(_task(width, work), "part binary").collect():
+            found.append(pickle.loads(row[0]))
+    return found
 
 
-def _writer(
-    width: int, target: Place, custom: TableFactory | None
+def _task(
+    width: int, work: Callable[[int, SpooledStore], Iterable[Any]]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
         store = SpooledStore()
@@ -98,13 +125,13 @@ def _writer(
                     store.add(key, value)
         try:
             if subtask >= 0:
-                for part in write_subtask(StoredSubtask(store, custom), subtask, target):
+                for part in work(subtask, store):
                     pickled = pa.array([pickle.dumps(part)], pa.binary())
                     yield pa.RecordBatch.from_arrays([pickled], ["part"])
         finally:
             store.close()
 
-    return write
+    return run
 
 
 class SpooledStore:
@@ -136,6 +163,11 @@ class SpooledStore:
                 self._file.seek(place[0])
                 found.append(self._file.read(place[1]))
         return found
+
+    def operator_state(self) -> dict[bytes, bytes]:
+        """The header and the lists of operators: what is read without the rest."""
+        wanted = [key for key in self._places if key == HEADER or b"\0\0o" in key]
+        return {key: cell for key, cell in zip(wanted, self.get_many(wanted), strict=True) if cell is not None}
 
     def write(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
         raise SavepointError("What was saved is not to be changed.")  # pragma: no cover - nobody does

@@ -66,11 +66,17 @@ class _StreamReader(DataSourceStreamReader):
         if self._coordinator is None:
             from firesteel.engine.coordinator import Coordinator
 
-            payload, settings, durable, restore = _load(self._directory, "coordinator.pkl")
+            payload, settings, durable, restore, united = _load(self._directory, "coordinator.pkl")
             self._lock = hold_folder(os.path.dirname(durable))
             control = _Control(os.path.join(self._directory, CONTROL))
             self._coordinator = Coordinator(
-                payload.load().graph, settings, durable, control.word, self._held, restore=restore
+                payload.load().graph,
+                settings,
+                durable,
+                control.word,
+                on_hold=self._held,
+                restore=restore,
+                united=united,
             )
         return self._coordinator
 
@@ -109,7 +115,7 @@ class _BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         from firesteel.engine.coordinator import Coordinator
 
-        payload, settings, durable, _ = _load(self._directory, "coordinator.pkl")
+        payload, settings, durable, *_ = _load(self._directory, "coordinator.pkl")
         coordinator = Coordinator(payload.load().graph, settings, durable)
         try:
             return [_Share(share) for share in coordinator.everything()]

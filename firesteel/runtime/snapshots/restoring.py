@@ -18,6 +18,7 @@ from firesteel.graph.job_graph import JobGraph
 from firesteel.runtime.clock import Clock
 from firesteel.runtime.frames import Frame, encode
 from firesteel.runtime.keys import KeyRoutes
+from firesteel.runtime.snapshots.reading import StoredSubtask
 from firesteel.runtime.snapshots.saved import EVENT_TIMERS, Facts, StateChunk, StateId
 from firesteel.runtime.state.backend import KeyedStateBackend
 from firesteel.runtime.state.operator import OperatorState
@@ -25,7 +26,7 @@ from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import TableFactory
 from firesteel.runtime.timers import TimerQueue
 
-__all__ = ["RESTORE", "Restorer", "restored_frames"]
+__all__ = ["RESTORE", "Restorer", "restored_frames", "united"]
 
 _ANY = Types.PICKLED_BYTE_ARRAY()
 
@@ -64,8 +65,20 @@ def _routed(chunk: StateChunk, routes: KeyRoutes) -> Iterator[tuple[int, StateCh
         yield target, StateChunk(chunk.state, places, contents)
 
 
+def united(stored: Iterable[StoredSubtask], graph: JobGraph) -> list[StateChunk]:
+    """The union lists of all subtasks of a job that is restarted, to be sent to each of them."""
+    widths = {node.uid: node.parallelism for node in graph.graph.nodes.values()}
+    lists: dict[StateId, list[Any]] = {}
+    for subtask in stored:
+        for uid in subtask.headers:
+            for state, rows in subtask.states(uid):
+                if state.kind == "union":
+                    lists.setdefault(state, []).extend(element for _, elements in rows for element in elements)
+    return [StateChunk(state, [], found, range(widths[state.uid]), instead=True) for state, found in lists.items()]
+
+
 class Restorer:
-    """Fills one subtask's empty store."""
+    """Fills one subtask's store."""
 
     def __init__(self, store: StateStore, headers: dict[str, Any], tables: TableFactory, now: int) -> None:
         self._store = store
@@ -172,6 +185,8 @@ class Restorer:
             descriptor = ListStateDescriptor(state.name, *state.schema.columns)
             union = state.kind == "union"
             kept = own.get_union_list_state(descriptor) if union else own.get_list_state(descriptor)
+            if chunk.instead:
+                kept.clear()
             kept.add_all(chunk.contents)
 
     # The end

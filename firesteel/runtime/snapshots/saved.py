@@ -70,6 +70,8 @@ class StateChunk(NamedTuple):
     contents: list[Any]
     targets: Sequence[int] | None = None
     """The subtasks that get all of it; None where keys decide."""
+    instead: bool = False
+    """Whether it takes the place of what is there."""
 
 
 class Facts(NamedTuple):

@@ -81,6 +81,11 @@ class OperatorState(OperatorStateStore):
         for name, table in self._tables.items():
             table.reopen(store, header[name]["table"])
 
+    @property
+    def united(self) -> bool:
+        """Whether some list is to be united when the job is restarted."""
+        return any(kept.get("mode") == "union" for kept in self._header.values())
+
     # What functions ask for
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
