@@ -174,6 +174,15 @@ class StreamExecutionEnvironment:
         """Whether unaligned checkpoints were asked for in any case."""
         return self.get_checkpoint_config().is_force_unaligned_checkpoints()
 
+    def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
+        """Where savepoints go whose directory is not named."""
+        self._configuration.set_string("execution.checkpointing.savepoint-dir", str(directory))
+        return self
+
+    def get_default_savepoint_directory(self) -> str | None:
+        """Where savepoints go whose directory is not named, or None."""
+        return self._configuration.get_string("execution.checkpointing.savepoint-dir", "") or None
+
     def set_default_local_parallelism(self, parallelism: int) -> None:
         """Sets the parallelism that applies where nothing else does."""
         self._configuration.set_integer("firesteel.default-local-parallelism", parallelism)

@@ -1,0 +1,213 @@
+"""Savepoints made of others, or from nothing: keys removed, values changed, state bootstrapped from tables."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from firesteel import __version__
+from firesteel.common.typeinfo import TypeInformation
+from firesteel.datastream.state import StateDescriptor
+from firesteel.engine.savepoints.manifest import NAME, OperatorEntry, PartFile, SavepointManifest, StateEntry
+from firesteel.engine.savepoints.places import Place
+from firesteel.engine.savepoints.rows import RowFormat
+from firesteel.engine.savepoints.writing import safe
+from firesteel.errors import SavepointError
+from firesteel.runtime.snapshots.saved import Rows, StateId
+from firesteel.runtime.state.schema import StateSchema, schema_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from firesteel.state_processor.savepoint import Savepoint
+
+__all__ = ["SavepointEditor"]
+
+Rewrite = Callable[[Rows], Rows]
+
+
+class SavepointEditor:
+    """Changes that :meth:`save` makes. What is not named stays as it was; the savepoint itself is not touched."""
+
+    def __init__(self, place: Place | None, manifest: SavepointManifest) -> None:
+        self._place = place
+        self._manifest = manifest
+        self._rewrites: dict[tuple[str, str], list[Rewrite]] = {}
+        self._schemas: dict[tuple[str, str], StateSchema] = {}
+        self._frames: dict[tuple[str, str], DataFrame] = {}
+
+    @staticmethod
+    def new(job: str = "bootstrapped") -> SavepointEditor:
+        """A savepoint from nothing."""
+        now = int(time.time() * 1000)
+        return SavepointEditor(
+            None, SavepointManifest(job, uuid.uuid4().hex, 0, now, now, __version__, "hashmap", (), {})
+        )
+
+    # Operators
+
+    def remove_operator(self, uid: str) -> SavepointEditor:
+        """Leaves out an operator with all it has."""
+        self._manifest.operator(uid)
+        kept = tuple(entry for entry in self._manifest.operators if entry.uid != uid)
+        self._manifest = replace(self._manifest, operators=kept)
+        return self
+
+    def rename_operator(self, uid: str, new_uid: str) -> SavepointEditor:
+        """Gives what an operator has to the operator of another uid."""
+        entry = self._manifest.operator(uid)
+        self._manifest = replace(
+            self._manifest,
+            operators=tuple(replace(one, uid=new_uid) if one is entry else one for one in self._manifest.operators),
+        )
+        for names in [names for names in self._rewrites if names[0] == uid]:
+            self._rewrites[new_uid, names[1]] = self._rewrites.pop(names)
+        return self
+
+    # Changes
+
+    def filter_keys(self, uid: str, keep: Callable[[Any], bool]) -> SavepointEditor:
+        """Keeps only some keys of an operator, in all its states and timers."""
+        for state in self._manifest.operator(uid).states:
+            if state.scope != "operator":
+                self._rewrites.setdefault((uid, state.name), []).append(_Filter(state.state(uid), keep))
+        return self
+
+    def delete_keys(self, uid: str, keys: Iterable[Any]) -> SavepointEditor:
+        """Removes keys of an operator, from all its states and timers."""
+        gone = set(keys)
+        return self.filter_keys(uid, lambda key: key not in gone)
+
+    def map_values(
+        self, uid: str, state: str, function: Callable[[Any], Any], type_info: TypeInformation | None = None
+    ) -> SavepointEditor:
+        """Replaces every value (list element, value of a map) by what a function makes of it; ``type_info`` is the new
+        type, if it is another one."""
+        entry = self._state(uid, state)
+        known = self._schemas.get((uid, state)) or entry.state(uid).schema
+        if type_info is not None:
+            self._schemas[uid, state] = _retyped(known, type_info)
+        self._rewrites.setdefault((uid, state), []).append(_Map(entry.kind, known.expires, function))
+        return self
+
+    def write_state(
+        self, uid: str, descriptor: StateDescriptor, rows: DataFrame, key_type: TypeInformation | None = None
+    ) -> SavepointEditor:
+        """Gives an operator a keyed state, new or instead of the one it has, from a DataFrame with the columns ``key``
+        and ``value``; for a list also ``position``, for a map ``map_key``. All of them need declared types."""
+        schema = schema_of(descriptor)
+        state = StateId(uid, descriptor.name, schema.shape, "key", schema, key_type)
+        names = [name for name in RowFormat(state).schema.names if name.endswith("_pickle")]
+        if names or key_type is None:
+            raise SavepointError(
+                f"State {descriptor.name!r} cannot come from a DataFrame: the types of its keys and values must be "
+                f"declared, so that they are columns ({', '.join(names)} would be pickled)."
+            )
+        if uid not in {entry.uid for entry in self._manifest.operators}:
+            added = OperatorEntry(uid, uid, "state", 1, 128, layout="plain")
+            self._manifest = replace(self._manifest, operators=(*self._manifest.operators, added))
+        entry = self._manifest.operator(uid)
+        others = tuple(one for one in entry.states if one.name != descriptor.name)
+        self._manifest = self._manifest.with_operator(replace(entry, states=(*others, StateEntry.of(state))))
+        self._rewrites.pop((uid, descriptor.name), None)
+        self._frames[uid, descriptor.name] = rows
+        return self
+
+    # Saving
+
+    def save(self, path: str) -> Savepoint:
+        """Writes the changed savepoint into a folder that is not there yet."""
+        from firesteel.engine.spark.state_frames import copy_files, rewrite_files, write_frame
+        from firesteel.state_processor.savepoint import Savepoint
+
+        target = Place.of(path)
+        if target.exists():
+            raise SavepointError(f"{target.address} is there already. A savepoint needs a folder of its own.")
+        operators = []
+        for entry in self._manifest.operators:
+            states = []
+            for state in entry.states:
+                names = (entry.uid, state.name)
+                folder = f"operators/{safe(entry.uid)}/{safe(state.scope + '-' + state.name)}"
+                known = state.state(entry.uid)
+                files: tuple[PartFile, ...]
+                if names in self._frames:
+                    files = write_frame(self._frames[names], known, target, folder)
+                elif names in self._rewrites:
+                    assert self._place is not None
+                    state = replace(state, **_declared(self._schemas.get(names)))
+                    files = rewrite_files(
+                        self._place, state.files, known, state.state(entry.uid), self._rewrites[names], target, folder
+                    )
+                else:
+                    assert self._place is not None
+                    files = copy_files(self._place, state.files, target, folder)
+                states.append(replace(state, files=files))
+            operators.append(replace(entry, states=tuple(states)))
+        if self._place is not None:
+            _copy_sources(self._place, target)
+        whole = replace(self._manifest, operators=tuple(operators), created=int(time.time() * 1000))
+        target.make()
+        target.inside(NAME).write(whole.to_json().encode())
+        return Savepoint(target, whole)
+
+    def _state(self, uid: str, name: str) -> StateEntry:
+        for state in self._manifest.operator(uid).states:
+            if state.name == name:
+                return state
+        raise SavepointError(f"Operator {uid!r} has no state {name!r} in the savepoint.")
+
+
+class _Filter:
+    def __init__(self, state: StateId, keep: Callable[[Any], bool]) -> None:
+        self._state = state
+        self._keep = keep
+
+    def __call__(self, rows: Rows) -> Rows:
+        places, contents = rows
+        kept = [at for at, key in enumerate(self._state.user_keys(places)) if self._keep(key)]
+        return [places[at] for at in kept], [contents[at] for at in kept]
+
+
+class _Map:
+    def __init__(self, kind: str, expires: bool, function: Callable[[Any], Any]) -> None:
+        self._paired = kind in ("list", "map", "broadcast")
+        self._expires = expires
+        self._function = function
+
+    def __call__(self, rows: Rows) -> Rows:
+        places, contents = rows
+        change = self._change
+        return places, [(one[0], change(one[1])) for one in contents] if self._paired else list(map(change, contents))
+
+    def _change(self, value: Any) -> Any:
+        return (value[0], self._function(value[1])) if self._expires else self._function(value)
+
+
+def _retyped(schema: StateSchema, value: TypeInformation) -> StateSchema:
+    from firesteel.common.typeinfo import Types
+
+    if schema.kind == "list":
+        return replace(schema, type=Types.LIST(value))
+    if schema.kind == "map":
+        return replace(schema, type=Types.MAP(schema.columns[0], value))
+    return replace(schema, type=value)
+
+
+def _declared(schema: StateSchema | None) -> dict[str, Any]:
+    from firesteel.engine.savepoints.types import type_to_json
+
+    return {} if schema is None else {"type": type_to_json(schema.type)}
+
+
+def _copy_sources(place: Place, target: Place) -> None:
+    from pyarrow import fs
+
+    kept = place.inside("sources")
+    if kept.exists():
+        there = target.inside("sources")
+        there.make()
+        fs.copy_files(kept.path, there.path, source_filesystem=kept.filesystem, destination_filesystem=there.filesystem)
