@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from firesteel.cli import cancel, plan, run, savepoint, stop, version, warmup
+from firesteel.cli import cancel, plan, replay, run, savepoint, stop, version, warmup
 from firesteel.cli import list as list_
 from firesteel.errors import FiresteelError
 
@@ -21,6 +21,7 @@ COMMANDS: dict[str, Any] = {
     "savepoint": savepoint,
     "stop": stop,
     "cancel": cancel,
+    "replay": replay,
     "warmup": warmup,
     "version": version,
 }

@@ -7,10 +7,13 @@ import os
 import runpy
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
+from firesteel import engine
+from firesteel.engine.submission import Submission
 from firesteel.errors import ProgramError
 
-__all__ = ["add_program", "run_program", "settings_text"]
+__all__ = ["add_program", "run_program", "settings_text", "submission_of"]
 
 SEPARATOR = "\x1f"
 """Stands between the settings that a program inherits through the environment."""
@@ -44,6 +47,30 @@ def settings_text(options: argparse.Namespace) -> str:
     if options.master is not None:
         entries.append(f"firesteel.master={options.master}")
     return SEPARATOR.join(entries)
+
+
+class _Submitted(BaseException):
+    """Leaves a program once what it would run is known. No Exception: a program may catch those."""
+
+    def __init__(self, submission: Submission) -> None:
+        self.submission = submission
+
+
+def submission_of(options: argparse.Namespace) -> Submission:
+    """What a program hands to the engine at its first execute(). The program ends there."""
+    original = engine.submit
+
+    def leave(submission: Submission) -> NoReturn:
+        raise _Submitted(submission)
+
+    engine.submit = leave
+    try:
+        run_program(options)
+    except _Submitted as left:
+        return left.submission
+    finally:
+        engine.submit = original
+    raise ProgramError(f"{options.program!r} ended without executing anything.")
 
 
 def run_program(options: argparse.Namespace) -> None:

@@ -43,7 +43,7 @@ from firesteel.errors import (
 )
 from firesteel.runtime.task import JobSpec
 
-__all__ = ["EngineJob"]
+__all__ = ["EngineJob", "job_spec"]
 
 logger = logging.getLogger("firesteel")
 
@@ -54,6 +54,20 @@ _FOR_GOOD = (ProgramError, ConfigurationError, SetupError, CheckpointError)
 """What would go wrong again in the same way."""
 
 
+def job_spec(submission: Submission, job_id: str = "", processes_stay: bool = True) -> JobSpec:
+    """What workers must know of a submission."""
+    configuration = submission.configuration
+    return JobSpec(
+        job_id=job_id,
+        name=submission.name,
+        graph=submission.graph,
+        batch_mode=submission.batch_mode,
+        job_parameters=submission.job_parameters,
+        tables=table_factory(configuration, submission.state_backend, submission.graph, processes_stay),
+        frames_memory=Settings.of(configuration).frames_memory,
+    )
+
+
 class EngineJob(JobClient):
     """One run of a job. Subclasses say how it is run; this says how it is watched."""
 
@@ -61,17 +75,7 @@ class EngineJob(JobClient):
         self.submission = submission
         self.settings = Settings.of(submission.configuration)
         self.job_id = uuid.uuid4().hex
-        self.spec = JobSpec(
-            job_id=self.job_id,
-            name=submission.name,
-            graph=submission.graph,
-            batch_mode=submission.batch_mode,
-            job_parameters=submission.job_parameters,
-            tables=table_factory(
-                submission.configuration, submission.state_backend, submission.graph, self.processes_stay
-            ),
-            frames_memory=self.settings.frames_memory,
-        )
+        self.spec = job_spec(submission, self.job_id, self.processes_stay)
         self.checkpointing = Checkpointing.of(submission.configuration, submission.name, submission.batch_mode)
         self.restarts = restarts_of(submission.configuration, self.checkpointing.enabled)
         self.checkpoints = CheckpointLog()

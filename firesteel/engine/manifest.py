@@ -3,6 +3,7 @@
     folder/
       firesteel-checkpoint.json   the manifest
       firesteel-lock              held by the job that runs
+      firesteel-job.pkl           the job itself, for those who replay a batch of it
       firesteel-sources/          what sources log for themselves
       query/                      Spark's: metadata, offsets, commits, state
 
@@ -16,11 +17,13 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from firesteel.engine.payload import JobPayload
 from firesteel.engine.query_files import check_query, newest_entry
 from firesteel.errors import CheckpointError
 from firesteel.graph.job_graph import JobGraph
@@ -31,6 +34,7 @@ __all__ = ["CheckpointFolder", "Manifest", "OperatorEntry", "stored_folder"]
 FORMAT = 1
 NAME = "firesteel-checkpoint.json"
 LOCK = "firesteel-lock"
+JOB = "firesteel-job.pkl"
 QUERY = "query"
 SOURCES = "firesteel-sources"
 
@@ -175,22 +179,29 @@ class CheckpointFolder:
         self._manifest = known
         return True
 
+    def keep_job(self, payload: JobPayload) -> None:
+        """Keeps the job beside its state."""
+        self._put(os.path.join(self.path, JOB), pickle.dumps(payload, pickle.HIGHEST_PROTOCOL))
+
     def begun(self, union_lists: bool = False) -> None:
         """The first batch is done."""
         if not self._manifest.begun:
             self._write(replace(self._manifest, begun=True, union_lists=union_lists))
 
     def _write(self, manifest: Manifest) -> None:
+        self._put(self._file, manifest.to_json().encode())
+        self._manifest = manifest
+
+    def _put(self, name: str, content: bytes) -> None:
         try:
             os.makedirs(self.path, exist_ok=True)
-            with open(self._file + ".new", "w", encoding="utf-8") as file:
-                file.write(manifest.to_json())
+            with open(name + ".new", "wb") as file:
+                file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(self._file + ".new", self._file)
+            os.replace(name + ".new", name)
         except OSError as error:
             raise CheckpointError(f"The checkpoint folder {self.path} cannot be written: {error}.") from error
-        self._manifest = manifest
 
     def delete(self) -> None:
         """Removes what the job left here, and the folder if nothing else is in it."""
@@ -201,7 +212,7 @@ class CheckpointFolder:
                     break
                 # Spark's maintenance was just uploading something.
                 time.sleep(0.2)
-        for name in (os.path.join(self.path, LOCK), self._file + ".new", self._file):
+        for name in (*(os.path.join(self.path, one) for one in (LOCK, JOB)), self._file + ".new", self._file):
             if os.path.exists(name):
                 os.remove(name)
         if not os.listdir(self.path):

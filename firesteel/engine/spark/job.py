@@ -109,6 +109,8 @@ class SparkJob(EngineJob):
             payload = replace(payload, lifeline=self._lifeline.address)
         write_job(self._directory, payload, whole, self.settings, folder.sources, self.restore, self._united())
         self._tell_coordinator()
+        if self.checkpointing.folder is not None:
+            folder.keep_job(whole)
         width = self.spec.graph.parallelism
         try:
             if self.spec.batch_mode:

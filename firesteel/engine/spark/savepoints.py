@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
-from firesteel.engine.manifest import stored_folder
+from firesteel.engine.manifest import CheckpointFolder, stored_folder
 from firesteel.engine.query_files import newest_entry
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.taking import copy_sources, outline
@@ -20,14 +20,14 @@ from firesteel.engine.savepoints.writing import SubtaskPart, complete, write_sub
 from firesteel.errors import SavepointError
 from firesteel.runtime.partitions import partition_tokens
 from firesteel.runtime.snapshots.reading import StoredSubtask
-from firesteel.runtime.state.store import HEADER, MemoryStore
+from firesteel.runtime.state.store import HEADER, MemoryStore, StateStore
 from firesteel.runtime.state.tables import TableFactory
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SpooledStore", "offset_of", "read_subtasks", "savepoint_of_checkpoint", "write_state"]
+__all__ = ["SpooledStore", "offset_of", "read_stores", "read_subtasks", "savepoint_of_checkpoint", "write_state"]
 
 
 def offset_of(query: str, batch: int) -> dict[str, Any]:
@@ -83,6 +83,36 @@ def read_subtasks(session: SparkSession, query: str, batch: int, stages: int, wi
     return [StoredSubtask(MemoryStore(cells)) for cells in found]
 
 
+def read_stores(folder: CheckpointFolder, batch: int, stages: int, width: int) -> dict[tuple[int, int], StateStore]:
+    """All stores as they were after a batch, brought to this process."""
+    from firesteel.engine.settings import Settings
+    from firesteel.engine.spark.session import get_session
+
+    session = get_session(Settings(), "replay")
+    subtasks = {token: number for number, token in enumerate(partition_tokens(width))}
+    found: dict[tuple[int, int], StateStore] = {}
+    for operator in range(stages):
+        for row in _cells(session, folder.query, operator, batch).toLocalIterator():
+            store = found.setdefault((operator + 1, subtasks[row[0]]), SpooledStore())
+            assert isinstance(store, SpooledStore)
+            store.add(bytes(row[1]), bytes(row[2]))
+    return found
+
+
+def _cells(session: SparkSession, query: str, operator: int, batch: int) -> DataFrame:
+    """What a stage's stores had after a batch: the partition's token, a cell's key, its value."""
+    return (
+        session.read.format("statestore")
+        .option("path", query)
+        .option("operatorId", operator)
+        .option("batchId", batch)
+        .option("stateVarName", "state")
+        .option("flattenCollectionTypes", "true")
+        .load()
+        .selectExpr("key.r AS r", "user_map_key.k AS k", "user_map_value.v AS v")
+    )
+
+
 def _of_each_subtask(
     session: SparkSession,
     query: str,
@@ -94,16 +124,7 @@ def _of_each_subtask(
     """Does something with every subtask's store, in a task each, and collects what comes out."""
     found: list[Any] = []
     for operator in range(stages):
-        cells = (
-            session.read.format("statestore")
-            .option("path", query)
-            .option("operatorId", operator)
-            .option("batchId", batch)
-            .option("stateVarName", "state")
-            .option("flattenCollectionTypes", "true")
-            .load()
-            .selectExpr("key.r AS r", "user_map_key.k AS k", "user_map_value.v AS v")
-        )
+        cells = _cells(session, query, operator, batch)
         for row in cells.mapInArrow(_task(width, work), "part binary").collect():
             found.append(pickle.loads(row[0]))
     return found

@@ -1,0 +1,184 @@
+"""One recorded micro-batch again, in this process: for a debugger.
+
+1. The job is what the checkpoint folder keeps of it, or a program of today that has the same operators.
+2. Spark's log says what the batch read, and at what time; the state store has the state from before it.
+3. The tasks run here one after the other, in the main thread, as they ran in Spark's workers. Sinks are replaced: what
+   they would have got is printed. Nothing is changed in the folder, and nothing is written anywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from firesteel.engine.coordinator import Coordinator
+from firesteel.engine.inbox import Inbox
+from firesteel.engine.manifest import JOB, CheckpointFolder, stored_folder
+from firesteel.engine.payload import JobPayload
+from firesteel.engine.query_files import newest_entry
+from firesteel.engine.settings import Settings
+from firesteel.errors import CheckpointError
+from firesteel.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, SinkSpec
+from firesteel.runtime.failures import OperatorFailure
+from firesteel.runtime.frames import DRIVER, Frame
+from firesteel.runtime.state.store import StateStore
+from firesteel.runtime.task import JobSpec, SourceShare, StageTask
+
+__all__ = ["OverlayStore", "Replayed", "replay"]
+
+ReadStores = Callable[[CheckpointFolder, int, int, int], dict[tuple[int, int], StateStore]]
+"""Of a folder, a batch, the number of stages with state and their width: the stores by (stage, subtask)."""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """How a replay went."""
+
+    job: str
+    batch: int
+    records: int
+    emitted: dict[str, int]
+    """Records that each operator put out."""
+
+
+def replay(path: str, batch: int | None, read_stores: ReadStores, program: JobSpec | None = None) -> Replayed:
+    """Runs a batch of a checkpoint again. Raises what its functions raise, as the job did."""
+    folder = stored_folder(path)
+    number = _chosen(folder, batch)
+    job = _without_sinks(program or _stored_job(folder))
+    start, end = _offsets(folder, number)
+    with tempfile.TemporaryDirectory(prefix="firesteel-replay-") as directory:
+        copied = os.path.join(directory, "sources")
+        if os.path.isdir(folder.sources):
+            shutil.copytree(folder.sources, copied)
+        coordinator = Coordinator(job.graph, Settings(), copied)
+        try:
+            shares = coordinator.plan(coordinator.initial() if start is None else start, end)
+            stages = len(job.graph.stages) - 1
+            stores = read_stores(folder, number - 1, stages, job.graph.parallelism) if start is not None else {}
+            inbox = Inbox(job)
+            try:
+                cells = _run(job, shares, stores)
+            except OperatorFailure as failure:
+                raise failure.failure.to_error() from failure
+            inbox.take(number, cells)
+        finally:
+            coordinator.stop()
+    names = {node.id: node.name for node in job.graph.graph.nodes.values()}
+    emitted = {names[node]: count for node, count in inbox.progress.emitted.items()}
+    return Replayed(job.name, number, inbox.progress.batch_records, emitted)
+
+
+def _chosen(folder: CheckpointFolder, batch: int | None) -> int:
+    newest = newest_entry(os.path.join(folder.query, "offsets"))
+    if newest is None:
+        raise CheckpointError(f"The checkpoint {folder.path} has no batch to replay.")
+    if batch is None:
+        return newest
+    if not 0 <= batch <= newest or not os.path.exists(os.path.join(folder.query, "offsets", str(batch))):
+        kept = sorted(int(name) for name in os.listdir(os.path.join(folder.query, "offsets")) if name.isdigit())
+        raise CheckpointError(
+            f"The checkpoint {folder.path} has no batch {batch}: its log has {kept[0]} to {kept[-1]}."
+        )
+    return batch
+
+
+def _offsets(folder: CheckpointFolder, batch: int) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    from firesteel.engine.spark.savepoints import offset_of
+
+    end = offset_of(folder.query, batch)
+    if batch == 0:
+        return None, end
+    if not os.path.exists(os.path.join(folder.query, "offsets", str(batch - 1))):
+        raise CheckpointError(f"What came before batch {batch} is no longer in the checkpoint {folder.path}.")
+    return offset_of(folder.query, batch - 1), end
+
+
+def _stored_job(folder: CheckpointFolder) -> JobSpec:
+    try:
+        with open(os.path.join(folder.path, JOB), "rb") as file:
+            payload: JobPayload = pickle.load(file)
+    except FileNotFoundError as error:
+        raise CheckpointError(
+            f"The checkpoint {folder.path} does not have the job itself ({JOB}). Name the program to replay it with."
+        ) from error
+    return payload.load()
+
+
+def _without_sinks(job: JobSpec) -> JobSpec:
+    """The job with its sinks replaced by prints, and what it prints and collects shown with names."""
+    graph = job.graph.graph
+    nodes = {
+        node_id: replace(node, spec=PrintSpec(node.name))
+        if isinstance(node.spec, SinkSpec | SinkFunctionSpec | CollectSpec)
+        else node
+        for node_id, node in graph.nodes.items()
+    }
+    return replace(job, graph=replace(job.graph, graph=replace(graph, nodes=nodes)))
+
+
+def _run(job: JobSpec, shares: Sequence[SourceShare], stores: dict[tuple[int, int], StateStore]) -> list[bytes]:
+    frames: list[Frame] = []
+    tasks: list[StageTask] = []
+    try:
+        for share in shares:
+            tasks.append(StageTask(job, 0, share.subtask))
+            frames.extend(tasks[-1].run_source(share))
+        for stage in job.graph.stages[1:]:
+            by_subtask: dict[int, list[bytes]] = {}
+            passing = []
+            for frame in frames:
+                if frame.stage == stage.index:
+                    by_subtask.setdefault(frame.target, []).append(frame.to_bytes())
+                else:
+                    passing.append(frame)
+            frames = passing
+            for subtask in sorted(by_subtask):
+                tasks.append(StageTask(job, stage.index, subtask))
+                store = OverlayStore(stores.get((stage.index, subtask)))
+                frames.extend(tasks[-1].run(by_subtask[subtask], store))
+    finally:
+        for task in tasks:
+            try:
+                task.close()
+            except Exception as error:
+                print(f"closing a function failed: {error}", file=sys.stderr)
+    return [frame.to_bytes() for frame in frames if frame.stage == DRIVER]
+
+
+class OverlayStore:
+    """A store over another one: what is written stays here.
+
+    >>> from firesteel.runtime.state.store import MemoryStore
+    >>> below = MemoryStore({b"a": b"1", b"b": b"2"})
+    >>> store = OverlayStore(below)
+    >>> store.write([(b"a", None), (b"c", b"3")])
+    >>> store.get_many([b"a", b"b", b"c"]), below.content
+    ([None, b'2', b'3'], {b'a': b'1', b'b': b'2'})
+    """
+
+    def __init__(self, below: StateStore | None) -> None:
+        self._below = below
+        self._written: dict[bytes, bytes | None] = {}
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        missing = [key for key in keys if key not in self._written]
+        found = self._below.get_many(missing) if self._below is not None and missing else [None] * len(missing)
+        below = dict(zip(missing, found, strict=True))
+        return [self._written[key] if key in self._written else below[key] for key in keys]
+
+    def write(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+        self._written.update(changes)
+
+
+def shown(replayed: Replayed) -> Iterator[str]:
+    """A few lines on how it went."""
+    yield f"batch {replayed.batch} of {replayed.job!r}: {replayed.records:,} records read"
+    for name, count in replayed.emitted.items():
+        yield f"  {name}: {count:,} records out"
