@@ -41,7 +41,8 @@ class RunningJob:
 
     @property
     def socket(self) -> Path:
-        return jobs_folder() / f"{self.id}.sock"
+        # A socket's path has at most a hundred characters.
+        return jobs_folder() / f"{self.id[:12]}.sock"
 
 
 def jobs_folder() -> Path:
