@@ -9,5 +9,23 @@ from firesteel.datastream.connectors.base import (
     Source,
     WriterContext,
 )
+from firesteel.datastream.functions import (
+    CheckpointCommitter,
+    FileCheckpointCommitter,
+    GenericWriteAheadSink,
+    TwoPhaseCommitSinkFunction,
+)
 
-__all__ = ["Committer", "CommitterContext", "Sink", "SinkIdentity", "SinkWriter", "Source", "WriterContext"]
+__all__ = [
+    "CheckpointCommitter",
+    "Committer",
+    "CommitterContext",
+    "FileCheckpointCommitter",
+    "GenericWriteAheadSink",
+    "Sink",
+    "SinkIdentity",
+    "SinkWriter",
+    "Source",
+    "TwoPhaseCommitSinkFunction",
+    "WriterContext",
+]
