@@ -17,7 +17,7 @@ from typing import Any
 
 from firesteel.common import Configuration
 from firesteel.datastream import RuntimeExecutionMode, SinkFunction, StreamExecutionEnvironment
-from firesteel.datastream.connectors.base import Committer, Sink, SinkWriter, WriterContext
+from firesteel.datastream.connectors.base import Committer, CommitterContext, Sink, SinkWriter, WriterContext
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 BATCH = RuntimeExecutionMode.BATCH
@@ -110,6 +110,9 @@ class _Committer(Committer):
         if len(commit_calls(self.folder)) == self.fail_in_call:
             raise ConnectionError("the answer to the commit got lost")
 
+    def abort(self, committables: list[Any]) -> None:
+        note(self.folder, "aborted", committables)
+
 
 class CommitSink(Sink):
     """Exactly once into a folder. The committer notes what it got and can fail after it did its work."""
@@ -120,7 +123,7 @@ class CommitSink(Sink):
     def create_writer(self, context: WriterContext) -> SinkWriter:
         return _Writer(context.subtask())
 
-    def create_committer(self) -> Committer:
+    def create_committer(self, context: CommitterContext) -> Committer:
         return _Committer(self.folder, self.fail_in_call)
 
 

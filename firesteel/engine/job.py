@@ -22,6 +22,7 @@ from firesteel.common.job_status import JobStatus
 from firesteel.engine.backends import table_factory
 from firesteel.engine.checkpoint_log import CheckpointLog
 from firesteel.engine.checkpointing import Checkpointing
+from firesteel.engine.commits import Commits
 from firesteel.engine.inbox import Inbox
 from firesteel.engine.manifest import NAME as CHECKPOINT_MANIFEST
 from firesteel.engine.progress import ProgressLine
@@ -65,6 +66,7 @@ def job_spec(submission: Submission, job_id: str = "", processes_stay: bool = Tr
         job_parameters=submission.job_parameters,
         tables=table_factory(configuration, submission.state_backend, submission.graph, processes_stay),
         frames_memory=Settings.of(configuration).frames_memory,
+        crash_points=Settings.of(configuration).crash_points,
     )
 
 
@@ -79,7 +81,8 @@ class EngineJob(JobClient):
         self.checkpointing = Checkpointing.of(submission.configuration, submission.name, submission.batch_mode)
         self.restarts = restarts_of(submission.configuration, self.checkpointing.enabled)
         self.checkpoints = CheckpointLog()
-        self.inbox = Inbox(self.spec)
+        self.commits = Commits(self.spec)
+        self.inbox = Inbox(self.spec, self.commits.log)
         self.savepoints = SavepointRequests()
         self.restore: Restore | None = None
         """The savepoint that the job begins with."""
@@ -124,6 +127,7 @@ class EngineJob(JobClient):
             raise SavepointError("A job in BATCH mode cannot begin with a savepoint: it has no state to go on with.")
         lenient = any(configuration.get_boolean(key, False) for key in IGNORE_UNCLAIMED)
         restore = Restore.of(self.readable(path), self.spec.graph, lenient)
+        self.spec = replace(self.spec, restored=True)
         self.checkpoints.restored()
         logger.info("job %r begins with the savepoint %s", self.spec.name, path)
         return restore
@@ -145,7 +149,7 @@ class EngineJob(JobClient):
 
     def restart(self) -> None:
         """Gets everything ready for one more ``run``, which goes on from the last checkpoint."""
-        self.spec = replace(self.spec, attempt=self.spec.attempt + 1)
+        self.spec = replace(self.spec, attempt=self.spec.attempt + 1, restored=True)
         self.inbox.restart()
         self.checkpoints.restored()
 

@@ -5,6 +5,7 @@ For tests and for trying a program out. State lives in dicts for the length of t
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -13,7 +14,7 @@ from typing import Any
 from firesteel.engine.backends import backend_name
 from firesteel.engine.coordinator import Coordinator, Word
 from firesteel.engine.job import EngineJob
-from firesteel.engine.manifest import Manifest
+from firesteel.engine.manifest import COMMITS, Manifest
 from firesteel.engine.pickling import pickle_job
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.taking import copy_sources, outline
@@ -73,23 +74,35 @@ class MemoryJob(EngineJob):
         self._stopped = False
         self._planned: tuple[int, list[SourceShare]] | None = None
         """The batch that is decided and not done: after a failure it comes again, as it was."""
+        self._done = -1
+        """The last batch that is done."""
 
     def prepare(self) -> str:
-        # Through pickle, as on a cluster: functions are copied, and what cannot be pickled is found here too.
-        self._job = pickle_job(self.spec).load()
         self._directory = tempfile.TemporaryDirectory(prefix="firesteel-")
         self.restore = self.find_restore()
+        # Through pickle, as on a cluster: functions are copied, and what cannot be pickled is found here too.
+        self._job = pickle_job(self.spec).load()
         self._coordinator = Coordinator(
             self._job.graph, self.settings, self._directory.name, self._word, restore=self.restore
         )
         self._offset = self._coordinator.initial()
+        self._start_commits()
         return "one process in memory"
+
+    def _start_commits(self) -> None:
+        folder = os.path.join(self._directory.name, COMMITS)
+        try:
+            self.commits.start(self.spec, folder, lambda batch: batch <= self._done)
+        except OperatorFailure as failure:
+            raise failure.failure.to_error() from failure
 
     def run(self) -> None:
         assert self._coordinator is not None
         try:
             if self.spec.batch_mode:
-                self._run_batch(0, self._coordinator.everything())
+                # It may be done already, if what failed was a sink's commit.
+                if self._done < 0:
+                    self._run_batch(0, self._coordinator.everything())
                 return
             if self._planned is not None:
                 self._run_batch(*self._planned)
@@ -139,7 +152,7 @@ class MemoryJob(EngineJob):
             cells.extend(self._task(0, share.subtask).run_source(share))
         for stage in self._job.graph.stages[1:]:
             cells = list(self._run_stage(stage.index, cells))
-        # 3. Sinks commit, and people see what came out.
+        # 3. What sinks prepared is logged, and people see what came out.
         self.inbox.take(batch, [frame.to_bytes() for frame in cells if frame.stage == DRIVER])
         # 4. The batch is done: nothing goes back behind it.
         self.checkpoints.completed(
@@ -148,7 +161,9 @@ class MemoryJob(EngineJob):
         )
         for store in self._stores.values():
             store.commit()
-        self._planned = None
+        self._planned, self._done = None, batch
+        # 5. Sinks commit.
+        self.commits.settle()
 
     def _run_stage(self, stage: int, frames: list[Frame]) -> Iterator[Frame]:
         by_subtask: dict[int, list[bytes]] = {}
@@ -179,6 +194,7 @@ class MemoryJob(EngineJob):
 
     def restart(self) -> None:
         super().restart()
+        self._start_commits()
         chunks = united([StoredSubtask(store) for _, store in sorted(self._stores.items())], self.spec.graph)
         if chunks and self._planned is not None:
             # The batch that failed comes again, and brings each subtask the lists of all.
@@ -192,6 +208,7 @@ class MemoryJob(EngineJob):
         for task in self._tasks.values():
             # After the last batch there is nothing left to close; after a failure or a cancellation there is.
             self._guarded(task.close)
+        self.commits.end()
         if self._coordinator is not None:
             self._coordinator.stop()
             self._directory.cleanup()

@@ -62,7 +62,7 @@ def replay(path: str, batch: int | None, read_stores: ReadStores, program: JobSp
             shares = coordinator.plan(coordinator.initial() if start is None else start, end)
             stages = len(job.graph.stages) - 1
             stores = read_stores(folder, number - 1, stages, job.graph.parallelism) if start is not None else {}
-            inbox = Inbox(job)
+            inbox = Inbox(job, lambda batch, prepared: None)
             try:
                 cells = _run(job, shares, stores)
             except OperatorFailure as failure:

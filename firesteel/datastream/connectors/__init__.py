@@ -1,5 +1,53 @@
 """Sources and sinks. Each system has a module of its own."""
 
-from firesteel.datastream.connectors.base import Committer, Sink, SinkWriter, Source, WriterContext
+from __future__ import annotations
 
-__all__ = ["Committer", "Sink", "SinkWriter", "Source", "WriterContext"]
+from typing import TYPE_CHECKING, Any
+
+from firesteel.datastream.connectors.base import (
+    Committer,
+    CommitterContext,
+    Sink,
+    SinkIdentity,
+    SinkWriter,
+    Source,
+    WriterContext,
+)
+from firesteel.datastream.functions import (
+    CheckpointCommitter,
+    FileCheckpointCommitter,
+    GenericWriteAheadSink,
+    TwoPhaseCommitSinkFunction,
+)
+
+if TYPE_CHECKING:
+    from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink, OutputFileConfig, RollingPolicy
+
+__all__ = [
+    "BucketAssigner",
+    "CheckpointCommitter",
+    "Committer",
+    "CommitterContext",
+    "FileCheckpointCommitter",
+    "FileSink",
+    "GenericWriteAheadSink",
+    "OutputFileConfig",
+    "RollingPolicy",
+    "Sink",
+    "SinkIdentity",
+    "SinkWriter",
+    "Source",
+    "TwoPhaseCommitSinkFunction",
+    "WriterContext",
+]
+
+_OF_FILES = ("BucketAssigner", "FileSink", "OutputFileConfig", "RollingPolicy")
+
+
+def __getattr__(name: str) -> Any:
+    """What belongs to one system is loaded when it is asked for: every worker imports this package."""
+    if name not in _OF_FILES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from firesteel.datastream.connectors import file_system
+
+    return getattr(file_system, name)

@@ -18,6 +18,8 @@ from firesteel.common.checkpoint_statistics import CheckpointStatistics
 from firesteel.common.completable_future import CompletableFuture
 from firesteel.common.job_status import JobStatus
 from firesteel.engine.backends import backend_name
+from firesteel.engine.commit_log import job_id_of
+from firesteel.engine.commit_watcher import CommitWatcher
 from firesteel.engine.control import ControlSocket, RunningJob
 from firesteel.engine.job import EngineJob
 from firesteel.engine.manifest import NAME as CHECKPOINT_MANIFEST
@@ -60,6 +62,8 @@ class SparkJob(EngineJob):
         self._control: ControlSocket | None = None
         self._telling = threading.Lock()
         self._hold = self._drain = self._stopped = False
+        self._batch_done = False
+        """In BATCH mode: whether the one batch is done. Then it is never repeated."""
 
     @property
     def processes_stay(self) -> bool:
@@ -70,19 +74,23 @@ class SparkJob(EngineJob):
         self._directory = tempfile.mkdtemp(prefix="firesteel-")
         # 2. What cannot be pickled, and a checkpoint of another job, are found before Spark is started.
         packed = pack_job(self.spec, import_paths(self.settings))
-        self._claim_folder()
+        if self._claim_folder():
+            packed = pack_job(self.spec, import_paths(self.settings))
         # 3. Spark.
         session = self._session = get_session(self.settings, self.spec.name)
         ship_files(session, self.submission)
         session.dataSource.register(FiresteelDataSource)
         # 4. The state to begin with, if there is one, and the query.
         self.restore = self.find_restore()
+        if self.restore is not None:
+            packed = pack_job(self.spec, import_paths(self.settings))
         self._launch(*packed)
         self._control = ControlSocket(RunningJob(self.job_id, self.spec.name, os.getpid(), time.time()), self.control)
         address = session.sparkContext.uiWebUrl
         return f"{session.sparkContext.master}" + (f", Spark's page at {address}" if address else "")
 
-    def _claim_folder(self) -> None:
+    def _claim_folder(self) -> bool:
+        """Makes the folder this job's. Returns whether that changed what tasks must know of the job."""
         assert self._directory is not None
         durable = self.checkpointing.folder
         backend = backend_name(self.submission.configuration, self.submission.state_backend)
@@ -95,6 +103,18 @@ class SparkJob(EngineJob):
                     "earlier run. Leave the savepoint out to go on from there, or name another folder, or delete it."
                 )
             self.checkpoints.restored()
+            self.spec = replace(self.spec, restored=True)
+        if durable is not None and self.commits.used:
+            self.spec = replace(self.spec, lineage=job_id_of(self._folder.commits, self.job_id))
+        return self.spec.restored or bool(self.spec.lineage)
+
+    def _logged(self, batch: int) -> bool:
+        """Whether Spark has logged a batch. It deletes old entries, and a later one says the same."""
+        assert self._folder is not None
+        if self.spec.batch_mode:
+            return self._batch_done
+        newest = newest_entry(os.path.join(self._folder.query, "commits"))
+        return newest is not None and newest >= batch
 
     def _launch(self, payload: JobPayload, whole: JobPayload) -> None:
         """One attempt: its line to the workers, its files, and a query that goes on from what the folder holds."""
@@ -113,6 +133,8 @@ class SparkJob(EngineJob):
             folder.keep_job(whole)
         width = self.spec.graph.parallelism
         try:
+            # What earlier attempts have left is settled before this one adds to it.
+            self.commits.start(self.spec, folder.commits, self._logged)
             if self.spec.batch_mode:
                 frame = session.read.format("firesteel").option("directory", self._directory).load()
                 for stage in self.spec.graph.stages[1:]:
@@ -148,6 +170,7 @@ class SparkJob(EngineJob):
     def _take(self, frame: DataFrame, batch: int) -> None:
         """The end of a micro-batch. A single action: touching the frame twice would compute the batch twice."""
         # Spark has logged the batch before, or it would not begin this one.
+        self.commits.settle()
         self.checkpoints.completed(records=self.inbox.progress.batch_records)
         self.checkpoints.began(batch)
         cells = frame.select("f").toArrow().column("f").to_pylist()
@@ -163,8 +186,12 @@ class SparkJob(EngineJob):
         try:
             self._take(frame, batch)
         except BaseException as error:
-            self._failure = error
+            self._fail(error)
             raise RuntimeError("the batch failed, and the driver knows why") from None
+
+    def _fail(self, error: BaseException) -> None:
+        """The first one counts: what comes after it may be its doing."""
+        self._failure = self._failure or error
 
     def _tell_coordinator(self) -> None:
         assert self._directory is not None
@@ -176,30 +203,34 @@ class SparkJob(EngineJob):
             os.replace(path + ".new", path)
 
     def run(self) -> None:
+        watcher = CommitWatcher(self.commits, self._fail)
         try:
             if self.spec.batch_mode:
-                assert self._session is not None
-                # A group of its own, so that cancelling this job cancels no other.
-                self._session.sparkContext.setJobGroup(self.job_id, self.spec.name, interruptOnCancel=True)
-                self._take(self._batch, 0)
-                self._settle_checkpoint(0)
+                self._run_batch()
                 return
+            watcher.start()
             while not self.inbox.finished.wait(0.05):
-                if self.cancelled or self._stopped or not self._query.isActive:
+                if self.cancelled or self._stopped or self._failure is not None or not self._query.isActive:
                     break
                 self._serve_savepoints()
             self._wait_until_logged()
             self._settle_checkpoint()
-            if self._drain and self.savepoints.stopping is not None and self.inbox.finished.is_set():
-                self.answer(self.savepoints.stopping, drained=True)
             failure = self._failure or self._query.exception()
             if failure is not None:
                 raise failure
+            self.commits.settle()
+            if self._drain and self.savepoints.stopping is not None and self.inbox.finished.is_set():
+                self.answer(self.savepoints.stopping, drained=True)
             if not (self.inbox.finished.is_set() or self.cancelled or self._stopped):
                 raise JobExecutionError("Spark's query ended before the job's input did, and did not say why.")
+            if self.commits.pending and not self.cancelled:
+                raise JobExecutionError(
+                    "Spark has not logged the last batch in time, so its results are not committed."
+                )
         except Exception as error:
             raise translate(error) from error
         finally:
+            watcher.stop()
             if self._query is not None:
                 self._query.stop()
 
@@ -242,6 +273,8 @@ class SparkJob(EngineJob):
         assert folder is not None
         assert session is not None
         batch = self._first_commit()
+        # What the batch prepared is not in the savepoint: it must be visible before one can begin with it.
+        self.commits.settle()
         offset = offset_of(folder.query, batch)
         known = folder.manifest
         stages = len(self.spec.graph.stages) - 1
@@ -269,11 +302,22 @@ class SparkJob(EngineJob):
         savepoint_of_checkpoint(self._session, path, target)
         return target.address
 
+    def _run_batch(self) -> None:
+        """BATCH mode. What is done is not done again where only a sink's commit failed."""
+        if not self._batch_done:
+            assert self._session is not None
+            # A group of its own, so that cancelling this job cancels no other.
+            self._session.sparkContext.setJobGroup(self.job_id, self.spec.name, interruptOnCancel=True)
+            self._take(self._batch, 0)
+            self._batch_done = True
+            self._settle_checkpoint(0)
+        self.commits.settle()
+
     def _wait_until_logged(self) -> None:
         """The last batch is taken, but the query still has to write it into its commit log."""
         deadline = time.monotonic() + 30
-        while self._query.isActive and not self.cancelled and time.monotonic() < deadline:
-            if not self._query.status["isTriggerActive"]:
+        while self._query.isActive and not self.cancelled and self._failure is None and time.monotonic() < deadline:
+            if not self._query.status["isTriggerActive"] and all(map(self._logged, self.commits.pending)):
                 return
             time.sleep(0.01)
 
@@ -332,12 +376,18 @@ class SparkJob(EngineJob):
         if self._control is not None:
             self._control.close()
         self._end_line()
+        # Now that nothing runs any more.
+        self.commits.end()
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
 
     def dispose(self, status: JobStatus) -> None:
-        if self._folder is not None and self.checkpointing.folder is not None and not self.checkpointing.stays(status):
-            self._folder.delete()
+        if self._folder is None or self.checkpointing.folder is None or self.checkpointing.stays(status):
+            return
+        if self.commits.pending:
+            logger.warning("job %r leaves results that are not committed; %s stays", self.spec.name, self._folder.path)
+            return
+        self._folder.delete()
 
 
 def _lifeline(session: SparkSession) -> Lifeline | None:

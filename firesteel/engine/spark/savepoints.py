@@ -49,11 +49,24 @@ def savepoint_of_checkpoint(session: SparkSession, path: str, target: Place) -> 
     batch = newest_entry(os.path.join(folder.query, "commits"))
     if batch is None:
         raise SavepointError(f"The checkpoint {path} has no completed batch to begin with.")
+    pending = [name for name in _names(folder.commits) if name.isdigit() and int(name) <= batch]
+    if pending:
+        raise SavepointError(
+            f"The checkpoint {path} has results of batch {pending[0]} that its sinks have not committed yet, and only "
+            "its own job can. Start that once more and let it end, or stop it with a savepoint."
+        )
     known = folder.manifest
     stages = max(entry.stage for entry in known.operators)
     parts = write_state(session, folder.query, batch, stages, known.width, target)
     copy_sources(folder.sources, target)
     complete(target, outline(known, "", batch, offset_of(folder.query, batch)), parts)
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return sorted(os.listdir(directory))
+    except OSError:
+        return []
 
 
 def write_state(
