@@ -33,6 +33,14 @@ SPARK_SAMPLE = (
     "test_connected.py::test_both_sides_share_the_state_of_a_key[3-spark-streaming]",
     "test_connected.py::test_one_side_sets_a_timer_the_other_takes_it_back[1-spark-batch]",
     "test_async.py::test_timers_behind_the_operator_fire_between_the_right_records[unordered-spark-3]",
+    "test_window_transcripts.py::test_on_an_engine[spark-functions: clear is called for sessions with a fold]",
+    "test_window_transcripts.py::test_on_an_engine[spark-lateness: late records to a side output, none is dropped]",
+    "test_window_transcripts.py::test_on_an_engine[spark-sessions: a continuous trigger goes on in the merged window]",
+    "test_window_transcripts.py::test_on_an_engine[spark-evictors: an evictor in windows that merge]",
+    "test_windows.py::test_batch_gives_what_streaming_gives[3-spark-sessions-batch]",
+    "test_windows.py::test_dropped_records_are_counted_for_the_jobs_result[spark]",
+    "test_joins.py::test_window_join[2-spark-batch]",
+    "test_joins.py::test_interval_join[3-spark-streaming]",
     "test_sinks.py::test_add_sink_sees_every_record_and_its_time[3-spark]",
 )
 """What runs on Spark of the tests for every engine."""

@@ -119,6 +119,8 @@ class WatermarkStrategy:
                 "for_generator() needs a class or function that makes a WatermarkGenerator, "
                 f"got {short_repr(generator_factory, 60)}."
             )
+        if isinstance(generator_factory, type):
+            expect_generator(generator_factory)
         return WatermarkStrategy("generator", generator_factory=generator_factory)
 
     def with_timestamp_assigner(self, timestamp_assigner: TimestampAssigner) -> WatermarkStrategy:
@@ -152,6 +154,16 @@ class WatermarkStrategy:
             alignment_group=watermark_group,
             max_drift_ms=_millis(max_allowed_watermark_drift, "with_watermark_alignment", minimum=0),
             alignment_interval_ms=_millis(interval, "with_watermark_alignment", minimum=1),
+        )
+
+
+def expect_generator(made: Any) -> None:
+    """An error unless it has what the runtime calls."""
+    missing = [name for name in ("on_event", "on_periodic_emit") if not callable(getattr(made, name, None))]
+    if missing:
+        raise ProgramError(
+            f"for_generator() needs what makes a WatermarkGenerator, got {short_repr(made, 60)} without "
+            f"{' and '.join(missing)}()."
         )
 
 

@@ -341,9 +341,3 @@ def test_a_timer_must_be_a_whole_number(run: Any) -> None:
     with pytest.raises(Exception, match=r"A timer takes an int \(milliseconds\), got float 1\.5") as caught:
         run(log_of([("a", 1)], Half()))
     assert "Keyed Process" in str(caught.value)
-
-
-def test_a_custom_generator_is_refused_until_it_works(make_env: Any) -> None:
-    env = make_env()
-    with pytest.raises(Exception, match="for_generator"):
-        env.from_collection([1]).assign_timestamps_and_watermarks(WatermarkStrategy.for_generator(object))  # type: ignore[arg-type]
