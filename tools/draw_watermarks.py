@@ -1,6 +1,6 @@
 """Draws ``docs/images/watermarks.svg``: how a watermark crosses a micro-batch.
 
-    .venv/bin/python tools/draw_watermarks.py
+.venv/bin/python tools/draw_watermarks.py
 """
 
 from pathlib import Path
@@ -80,7 +80,7 @@ def draw() -> str:
             parts.append(box(x + 10, y, width - 20, 30, "window", label))
             y += 38
         x += STEP * 4 + 4
-    caption = "W is the watermark. It moves when a batch ends: 6 cannot be late to 9. And 8 is in time thanks to the delay."
+    caption = "W is the watermark. It moves when a batch ends: 6 cannot be late to 9. And 8 is saved by the delay."
     parts.append(text(LEFT, 342, caption, "s"))
     body = "\n  ".join(parts)
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} 360" role="img" aria-labelledby="t" \
