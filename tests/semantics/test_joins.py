@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from kit import BATCH, STREAMING, ascending, first
 from vocabulary import ms
+from windowkit import case_of, play
 
 from firesteel.datastream import (
     CoGroupFunction,
@@ -177,6 +178,31 @@ def test_bounds_may_be_left_out(run: Any) -> None:
         return joined.lower_bound_exclusive().upper_bound_exclusive().process(Within())
 
     assert sorted(entry[0] for entry in run(build)) == ["a book 1", "a book 9"]
+
+
+INTERVAL_JOIN = "evens(stream).key_by(key).interval_join(odds(stream).key_by(key)).between(ms(-4), ms(20))"
+
+
+def test_a_record_is_kept_until_no_partner_can_come() -> None:
+    """Even values are left ones. One at 0 waits for right ones up to 20, a right one at 30 for left ones up to 34."""
+    script = """
+        a=0 at 0
+        watermark 19
+        a=1 at 20      -> a: 0 1 at 20
+        watermark 20
+        a=3 at 20
+        a=5 at 30
+        watermark 33
+        a=2 at 34      -> a: 2 5 at 34
+        watermark 34
+        a=4 at 34
+        a=7 at 33
+        a=9 at 36      -> a: 2 9 at 36 | a: 4 9 at 36
+    """
+    case = case_of({"case": "kept", "stream": f"{INTERVAL_JOIN}.process(Pairs())", "script": script})
+    stage, emitted = play(case)
+    assert emitted == [step.out for step in case.steps]
+    assert (stage.dropped, stage.left(), stage.timers()) == (1, [], [])
 
 
 LATE_ORDERS = [("a", 1, "book"), ("a", 50, "pen"), ("a", 3, "late"), ("a", 51, "cup"), ("a", 60, "-")]
