@@ -46,8 +46,8 @@ lint: $(STAMP) ## check style (ruff), types (mypy) and who imports whom (import-
 	$(BIN)/mypy examples
 	$(BIN)/lint-imports
 
-bench: $(STAMP) ## measure against PyFlink, Bytewax and plain Python (an hour or so)
-	$(BIN)/python -m benchmarks
+bench: $(STAMP) ## measure against PyFlink, Bytewax and plain Python (hours; GROUP=engine, state, windows or nexmark for a part)
+	$(BIN)/python -m benchmarks $(if $(GROUP),--group $(GROUP))
 
 clean: ## remove .venv, caches and what builds and runs left behind (the peers' environments in .bench stay)
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache

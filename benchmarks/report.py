@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cases import CASES, FIRESTEEL, MANY_KEYS, PYFLINK, Case
+from benchmarks.cases import FIRESTEEL, FIRESTEEL_ROCKSDB, PYFLINK, Case
+from benchmarks.catalogue import CASES, LARGE_STATE, MANY_KEYS
 
 Results = dict[str, dict[str, Any]]
 """Case name to engine name to the measurement."""
@@ -30,8 +31,13 @@ def rate(results: Results, case: str, engine: str) -> float | None:
 
 
 def ratios(results: Results) -> list[Ratio]:
-    found = [ratio for case in CASES.values() if case.kind == "rate" for ratio in rate_ratios(results, case)]
+    found: list[Ratio] = []
+    for case in CASES.values():
+        if case.kind == "rate":
+            found += rate_ratios(results, case)
+            found += backend_ratios(results, case)
     found += many_keys(results)
+    found += large_state(results)
     found += startup(results)
     return found
 
@@ -41,7 +47,7 @@ def rate_ratios(results: Results, case: Case) -> Iterator[Ratio]:
     aims = {aim.against: aim.at_least for aim in case.aims}
     for engine in case.engines:
         theirs = rate(results, case.name, engine)
-        if engine == FIRESTEEL or ours is None or theirs is None:
+        if engine in (FIRESTEEL, FIRESTEEL_ROCKSDB) or ours is None or theirs is None:
             continue
         value = ours / theirs
         aim = aims.get(engine)
@@ -52,6 +58,26 @@ def rate_ratios(results: Results, case: Case) -> Iterator[Ratio]:
             "" if aim is None else f">= {aim:g}",
             None if aim is None else value >= aim,
         )
+
+
+def backend_ratios(results: Results, case: Case) -> Iterator[Ratio]:
+    """The rocksdb backend, compared with the other one and with PyFlink."""
+    rocksdb = rate(results, case.name, FIRESTEEL_ROCKSDB)
+    for label, engine in (("rocksdb / hashmap", FIRESTEEL), ("firesteel_rocksdb / pyflink", PYFLINK)):
+        other = rate(results, case.name, engine)
+        if rocksdb and other:
+            yield Ratio(case.name, label, rocksdb / other)
+
+
+def large_state(results: Results) -> Iterator[Ratio]:
+    """Limits of a batch's time are aims of the rocksdb backend, which is there for large state."""
+    case, most = LARGE_STATE
+    for engine, result in results.get(case, {}).items():
+        if "cost" in result:
+            aimed = engine == FIRESTEEL_ROCKSDB
+            label = f"{engine}: batch among many / few keys"
+            met = result["cost"] <= most if aimed else None
+            yield Ratio(case, label, result["cost"], f"<= {most:g}" if aimed else "", met)
 
 
 def many_keys(results: Results) -> Iterator[Ratio]:
@@ -77,23 +103,35 @@ def table(results: Results) -> str:
             lines += [f"  {line}" for line in describe(engine, result)]
     compared = ratios(results)
     if compared:
-        lines += ["", f"{'case':<18}{'ratio':<40}{'measured':>10}  {'aim':<9}"]
+        lines += ["", f"{'case':<22}{'ratio':<52}{'measured':>10}  {'aim':<9}"]
         for ratio in compared:
             verdict = "" if ratio.met is None else "met" if ratio.met else "MISSED"
-            lines.append(f"{ratio.case:<18}{ratio.label:<40}{ratio.value:>10.2f}  {ratio.aim:<9}{verdict}")
+            lines.append(f"{ratio.case:<22}{ratio.label:<52}{ratio.value:>10.2f}  {ratio.aim:<9}{verdict}")
     return "\n".join(lines)
 
 
 def describe(engine: str, result: dict[str, Any]) -> list[str]:
     """A measurement in words; what is neither a rate nor a start is shown figure by figure."""
     if "error" in result:
-        return [f"{engine:<16}failed: {result['error'].strip().splitlines()[-1]}"]
+        return [f"{engine:<20}failed: {last_line(result['error'])}"]
     if "rate" in result:
         shown = f"{result['rate']:>12,.0f}" if result["rate"] else f"{'too noisy':>12}"
-        return [f"{engine:<16}{shown} records/s   ({result['records']:,} records{spread(result['rates'])})"]
+        about = f"{result['records']:,} records{spread(result['rates'])}{memory(result)}"
+        return [f"{engine:<20}{shown} records/s   ({about})"]
     if "seconds" in result:
-        return [f"{engine:<16}{result['seconds']:>12.2f} s to the first output"]
-    return [f"{engine:<16}{key}: {format_figures(value)}" for key, value in result.items()]
+        return [f"{engine:<20}{result['seconds']:>12.2f} s to the first output"]
+    return [f"{engine:<20}{key}: {format_figures(value)}" for key, value in result.items()]
+
+
+def last_line(error: str) -> str:
+    return (error.strip().splitlines() or ["no message"])[-1]
+
+
+def memory(result: dict[str, Any]) -> str:
+    """The most memory of the largest Python worker and of the JVM, where it was looked at."""
+    found = result.get("memory") or {}
+    names = {"largest_worker_mib": "worker", "jvm_mib": "JVM"}
+    return "".join(f"; {name} {found[key]:,.0f} MiB" for key, name in names.items() if found.get(key))
 
 
 def spread(rates: list[float | None]) -> str:

@@ -9,6 +9,7 @@ The hierarchy::
     │   └── SerializationError    a function that cannot travel to a worker
     ├── ConfigurationError        a setting that cannot be understood
     ├── SetupError                the machine lacks something: no Java, a port in use
+    ├── CheckpointError           a checkpoint folder that the job cannot go on from
     ├── JobExecutionError         a job started and failed
     └── JobCancelledError         a job was cancelled while somebody waited for it
 
@@ -29,6 +30,7 @@ from dataclasses import dataclass
 from typing import Any
 
 __all__ = [
+    "CheckpointError",
     "ConfigurationError",
     "FiresteelError",
     "JobCancelledError",
@@ -71,6 +73,10 @@ class ConfigurationError(FiresteelError):
 
 class SetupError(FiresteelError):
     """The machine lacks something a job needs, such as Java or a free port."""
+
+
+class CheckpointError(FiresteelError):
+    """A checkpoint folder belongs to another job, is damaged, or cannot be written."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,9 @@ ENGINES: dict[str, dict[str, str]] = {
 SPARK_SAMPLE = (
     "test_word_count.py::test_batch_gives_final_counts_only[3-spark]",
     "test_dataflow.py::test_none_is_a_record_and_a_key[2-spark]",
-    "test_event_time.py::test_timers_set_and_deleted_inside_on_timer[spark-at a watermark]",
+    "test_transcripts.py::test_on_an_engine[spark-hashmap-timers of event time]",
+    "test_transcripts.py::test_on_an_engine[spark-rocksdb-time to live from writing]",
+    "test_event_time.py::test_a_function_chained_to_a_source_sees_event_time_go_on[spark]",
     "test_partitioning.py::test_partition_custom_decides_itself[spark]",
     "test_processing_time.py::test_they_fire_in_batch[2-spark]",
     "test_keyed_state.py::test_rich_functions_on_a_keyed_stream_have_state[2-spark-streaming]",
@@ -41,6 +43,11 @@ SPARK_SAMPLE = (
     "test_windows.py::test_dropped_records_are_counted_for_the_jobs_result[spark]",
     "test_joins.py::test_window_join[2-spark-batch]",
     "test_joins.py::test_interval_join[3-spark-streaming]",
+    "test_state_kinds.py::test_all_kinds_in_one_operator[spark-1-streaming-hashmap]",
+    "test_state_kinds.py::test_all_kinds_in_one_operator[spark-3-streaming-rocksdb]",
+    "test_state_kinds.py::test_all_kinds_in_one_operator[spark-3-streaming-tight]",
+    "test_state_kinds.py::test_all_kinds_in_one_operator[spark-3-batch-rocksdb]",
+    "test_state_kinds.py::test_a_full_join_with_list_state[spark-1000-3-streaming-hashmap]",
     "test_sinks.py::test_add_sink_sees_every_record_and_its_time[3-spark]",
 )
 """What runs on Spark of the tests for every engine."""

@@ -24,23 +24,34 @@ def arguments(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--records", type=int, default=5_000_000, help="records of the large run")
     parser.add_argument("--repeats", type=int, default=1, help="how often both sizes are run")
     parser.add_argument("--parallelism", type=int, default=2)
+    parser.add_argument("--seconds", type=float, help="how long the large run may take, else it gets fewer records")
     return parser
+
+
+def progress(line: str) -> None:
+    """A line that the runner shows while the program goes on."""
+    print(f"# {line}", flush=True)
 
 
 def seconds_of(job: Callable[[int], None], records: int) -> float:
     started = time.perf_counter()
     job(records)
-    return time.perf_counter() - started
+    seconds = time.perf_counter() - started
+    progress(f"{records:,} records: {seconds:.1f} s")
+    return seconds
 
 
-def slope(job: Callable[[int], None], records: int, repeats: int) -> dict[str, object]:
+def slope(job: Callable[[int], None], records: int, repeats: int, seconds: float | None = None) -> dict[str, object]:
     """Run ``job`` at both sizes, after one small run that only warms the process, and work out the rate."""
     small = max(1, records // SMALL)
     warm_up = seconds_of(job, small)
+    if seconds is not None and warm_up * SMALL > seconds:
+        records = fewer(records, seconds_of(job, small) * SMALL, seconds)
+        small = max(1, records // SMALL)
     runs: dict[int, list[float]] = {small: [], records: []}
     for _ in range(repeats):
-        for size, seconds in runs.items():
-            seconds.append(seconds_of(job, size))
+        for size, times in runs.items():
+            times.append(seconds_of(job, size))
     return {
         "records": records,
         "rate": rate(records - small, statistics.median(runs[small]), statistics.median(runs[records])),
@@ -49,6 +60,18 @@ def slope(job: Callable[[int], None], records: int, repeats: int) -> dict[str, o
         "small": {"records": small, "seconds": runs[small]},
         "large": {"records": records, "seconds": runs[records]},
     }
+
+
+def fewer(records: int, expected: float, seconds: float) -> int:
+    """As many records as fit into ``seconds``, if all would take ``expected``.
+
+    That is too much rather than too little: the start of a job was counted five times.
+    """
+    if expected <= seconds:
+        return records
+    fitting = max(SMALL, int(records * seconds / expected))
+    progress(f"only {fitting:,} records, to end in time")
+    return fitting
 
 
 def rate(records: int, small_seconds: float, large_seconds: float) -> float | None:

@@ -1,6 +1,7 @@
-"""The memory of Spark's Python workers, read from /proc."""
+"""The memory of an engine's processes, read from /proc."""
 
 import os
+import re
 import threading
 import time
 from dataclasses import dataclass
@@ -41,14 +42,19 @@ def descendants(root: int) -> set[int]:
     return found - {root}
 
 
-def is_worker(pid: int) -> bool:
-    """Whether a process is one of Spark's Python processes, and not the JVM."""
+WORKER, JVM = "worker", "jvm"
+
+
+def role(pid: int) -> str | None:
+    """``worker`` for a Python process of Spark or PyFlink, ``jvm`` for Java, None for anything else."""
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
-        return False
-    program = command.partition(b"\0")[0]
-    return b"python" in program and b"pyspark" in command
+        return None
+    program = command.partition(b"\0")[0].rpartition(b"/")[2]
+    if program == b"java":
+        return JVM
+    return WORKER if b"python" in program and (b"pyspark" in command or b"pyflink" in command) else None
 
 
 def resident(pid: int) -> int:
@@ -56,6 +62,15 @@ def resident(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
     except (OSError, IndexError):
         return 0
+
+
+def highest(pid: int) -> int:
+    """The most memory that a process ever had resident, as the kernel remembers it."""
+    try:
+        found = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    except OSError:
+        return 0
+    return int(found[1]) * 1024 if found else 0
 
 
 class Sampler(threading.Thread):
@@ -70,7 +85,7 @@ class Sampler(threading.Thread):
 
     def run(self) -> None:
         while not self.ended.wait(self.interval):
-            workers = [resident(pid) for pid in descendants(os.getpid()) if is_worker(pid)]
+            workers = [resident(pid) for pid in descendants(os.getpid()) if role(pid) == WORKER]
             self.samples.append(Sample(time.perf_counter() - self.started, workers))
 
     def stop(self) -> list[Sample]:
@@ -94,3 +109,35 @@ def peaks(samples: list[Sample], parts: int = 4) -> list[dict[str, float]]:
             }
         )
     return found
+
+
+class Peaks(threading.Thread):
+    """Looks at the processes below this one now and then, and keeps the most memory that each ever had."""
+
+    def __init__(self, interval: float = 1.0) -> None:
+        super().__init__(daemon=True)
+        self.interval = interval
+        self.found: dict[str, dict[int, int]] = {WORKER: {}, JVM: {}}
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        while not self.ended.wait(self.interval):
+            self.look()
+
+    def look(self) -> None:
+        for pid in descendants(os.getpid()):
+            kind = role(pid)
+            if kind is not None:
+                self.found[kind][pid] = max(self.found[kind].get(pid, 0), highest(pid))
+
+    def stop(self) -> dict[str, object]:
+        """In MiB; None where no such process was seen."""
+        self.look()
+        self.ended.set()
+        self.join()
+        workers = sorted((size / 2**20 for size in self.found[WORKER].values()), reverse=True)
+        return {
+            "largest_worker_mib": workers[0] if workers else None,
+            "jvm_mib": max((size / 2**20 for size in self.found[JVM].values()), default=None),
+            "workers_mib": workers,
+        }

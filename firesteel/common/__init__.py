@@ -1,5 +1,6 @@
 """What all libraries share: types, rows, time, configuration and the handles on jobs."""
 
+from firesteel.common.checkpoint_statistics import CheckpointStatistics, CheckpointSummary
 from firesteel.common.completable_future import CompletableFuture
 from firesteel.common.config_options import ConfigOption, ConfigOptions
 from firesteel.common.configuration import Configuration
@@ -26,6 +27,8 @@ from firesteel.common.watermark_strategy import TimestampAssigner, WatermarkStra
 
 __all__ = [
     "ByteArraySchema",
+    "CheckpointStatistics",
+    "CheckpointSummary",
     "CompletableFuture",
     "ConfigOption",
     "ConfigOptions",

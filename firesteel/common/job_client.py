@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from firesteel.common.checkpoint_statistics import CheckpointStatistics
 from firesteel.common.completable_future import CompletableFuture
 from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
@@ -44,6 +45,10 @@ class JobClient(ABC):
     @abstractmethod
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         """The job's accumulators by name, as they are now."""
+
+    @abstractmethod
+    def get_checkpoint_statistics(self) -> CompletableFuture[CheckpointStatistics]:
+        """How many checkpoints were completed and failed so far, and the last ones with duration and size."""
 
     @abstractmethod
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:

@@ -10,12 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["CHUNK_RECORDS", "Chunks", "SplitSource"]
+__all__ = ["CHUNK_RECORDS", "Chunk", "Chunks", "SplitSource"]
 
 CHUNK_RECORDS = 8192
 """Records that a source hands over at once."""
 
-Chunks = Iterator[tuple[list[Any], list[int] | None]]
+Chunk = tuple[list[Any], list[int] | None]
+Chunks = Iterator[Chunk]
 
 
 class SplitSource(ABC):
@@ -63,8 +64,16 @@ class SplitSource(ABC):
         """Called once in each task that opened it, after the last share or when the job ends otherwise."""
 
     @abstractmethod
-    def read(self, share: Any) -> Chunks:
-        """The records of a share, in chunks, each with its timestamps or None."""
+    def read(self, share: Any) -> Iterator[Chunk | int]:
+        """The records of a share, in chunks, each with its timestamps or None.
+
+        A source that knows event time itself may put watermarks between them, as plain ints.
+        """
+
+    def processing_time(self, position: Any) -> int | None:
+        """The processing time of the batch that ends at this position, where the source decides it: a script of
+        a test, or a recording that is played again. None leaves it to the clock."""
+        return None
 
     def committed(self, position: Any) -> None:  # noqa: B027 - optional to override
         """The batch that ended at this position is complete; what lies before will never be asked for again."""

@@ -2,6 +2,7 @@
 
 from firesteel.datastream.async_data_stream import AsyncDataStream
 from firesteel.datastream.broadcast_streams import BroadcastConnectedStream, BroadcastStream
+from firesteel.datastream.checkpoint_config import CheckpointConfig
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.closeable_iterator import CloseableIterator
 from firesteel.datastream.connectors.base import Sink, Source
@@ -14,6 +15,7 @@ from firesteel.datastream.data_stream import (
     WindowedStream,
 )
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
+from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from firesteel.datastream.functions import (
     AggregateFunction,
     AsyncFunction,
@@ -78,6 +80,7 @@ __all__ = [
     "BroadcastConnectedStream",
     "BroadcastProcessFunction",
     "BroadcastStream",
+    "CheckpointConfig",
     "CheckpointedFunction",
     "CheckpointingMode",
     "CloseableIterator",
@@ -91,6 +94,7 @@ __all__ = [
     "DataStream",
     "DataStreamSink",
     "EmbeddedRocksDBStateBackend",
+    "ExternalizedCheckpointRetention",
     "FilterFunction",
     "FlatJoinFunction",
     "FlatMapFunction",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.connected_streams import two_input_stream
@@ -56,8 +56,7 @@ class BroadcastConnectedStream:
 
     def process(
         self,
-        func: BroadcastProcessFunction[object, object, object]
-        | KeyedBroadcastProcessFunction[object, object, object, object],
+        func: BroadcastProcessFunction[Any, Any, Any] | KeyedBroadcastProcessFunction[Any, Any, Any, Any],
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """Applies a function that reads the broadcast states with each record, and changes them with broadcast ones."""

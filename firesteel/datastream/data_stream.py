@@ -361,8 +361,6 @@ class DataStream(_Node):
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
         """Gives records their event time, and the stream its watermarks."""
-        if watermark_strategy.alignment_group is not None:
-            raise ProgramError("with_watermark_alignment() is not part of this version.")
         interval = self._env.get_config().get_auto_watermark_interval()
         spec = TimestampsSpec(watermark_strategy, interval)
         return self._add("Timestamps/Watermarks", spec, self._type)

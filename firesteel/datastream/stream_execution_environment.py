@@ -16,6 +16,8 @@ from firesteel.connectors.collection import CollectionSource
 from firesteel.connectors.socket import SocketSource
 from firesteel.connectors.source import SplitSource
 from firesteel.connectors.text import TextFileSource
+from firesteel.datastream.checkpoint_config import CheckpointConfig
+from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.closeable_iterator import CloseableIterator
 from firesteel.datastream.connectors.base import Source
 from firesteel.datastream.data_stream import DataStream
@@ -136,6 +138,41 @@ class StreamExecutionEnvironment:
         if not self._configuration.contains_key("state.changelog.enabled"):
             return None
         return self._configuration.get_boolean("state.changelog.enabled", False)
+
+    def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> StreamExecutionEnvironment:
+        """Has a checkpoint taken every ``interval`` milliseconds, and the job restarted from it after a failure.
+
+        >>> StreamExecutionEnvironment().enable_checkpointing(10_000).get_checkpoint_interval()
+        10000
+        """
+        config = self.get_checkpoint_config().set_checkpoint_interval(interval)
+        if mode is not None:
+            config.set_checkpointing_mode(mode)
+        return self
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        """All settings of checkpoints."""
+        return CheckpointConfig(self._configuration)
+
+    def get_checkpoint_interval(self) -> int:
+        """Milliseconds between checkpoints; -1 without checkpoints."""
+        return self.get_checkpoint_config().get_checkpoint_interval()
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        """What checkpoints promise."""
+        return self.get_checkpointing_consistency_mode()
+
+    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        """What checkpoints promise."""
+        return self.get_checkpoint_config().get_checkpointing_mode()
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        """Whether unaligned checkpoints were asked for."""
+        return self.get_checkpoint_config().is_unaligned_checkpoints_enabled()
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        """Whether unaligned checkpoints were asked for in any case."""
+        return self.get_checkpoint_config().is_force_unaligned_checkpoints()
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
         """Sets the parallelism that applies where nothing else does."""

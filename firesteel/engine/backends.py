@@ -13,7 +13,7 @@ from firesteel.graph.job_graph import JobGraph
 from firesteel.runtime.state.factories import HashMapTables, RocksDBTables
 from firesteel.runtime.state.tables import TableFactory
 
-__all__ = ["table_factory"]
+__all__ = ["backend_name", "table_factory"]
 
 _PLENTY = 4 * 1024**3
 
@@ -32,10 +32,10 @@ def table_factory(
     >>> table_factory(Configuration(), HashMapStateBackend(), None)
     HashMapTables(memory=None)
     """
-    kind = chosen.type if chosen is not None else configuration.get_string("state.backend.type", "hashmap")
-    if kind.lower() == "hashmap":
+    kind = backend_name(configuration, chosen)
+    if kind == "hashmap":
         return HashMapTables() if resident else RocksDBTables(_PLENTY)
-    if kind.lower() == "rocksdb":
+    if kind == "rocksdb":
         memory = configuration.get_memory_bytes("state.backend.rocksdb.memory.fixed-per-slot", "256 mb")
         # The operators of a slot share what it has.
         stateful = sum(node.spec.stateful for node in graph.graph.nodes.values())
@@ -49,6 +49,16 @@ def table_factory(
             "a backend returns a firesteel.runtime.state.tables.TableFactory."
         )
     return tables
+
+
+def backend_name(configuration: Configuration, chosen: StateBackend | None) -> str:
+    """The backend that the program chose, or else the configuration, by its name.
+
+    >>> backend_name(Configuration.from_dict({"state.backend.type": "RocksDB"}), None)
+    'rocksdb'
+    """
+    kind = chosen.type if chosen is not None else configuration.get_string("state.backend.type", "hashmap")
+    return kind.lower() if kind.lower() in ("hashmap", "rocksdb") else kind
 
 
 def _imported(path: str) -> Callable[..., Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.connectors.source import SplitSource
@@ -17,13 +18,23 @@ from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.specs import SourceSpec, TimestampsSpec
 from firesteel.runtime.task import SourceShare
 
-__all__ = ["BatchSizer", "Coordinator"]
+__all__ = ["BatchSizer", "Coordinator", "Word"]
 
 Offset = dict[str, Any]
 
 FIRST_BATCH = 4096
 LARGEST_BATCH = 4_000_000
 IDLE_WAIT = 0.02
+
+
+@dataclass(frozen=True)
+class Word:
+    """What the driver tells between batches."""
+
+    wake_at: int | None = None
+    """When the next processing-time timer is due."""
+    watermarks: dict[str, int] = field(default_factory=dict)
+    """How far event time is where it is made in stage 0, which keeps no state: by "operator/subtask"."""
 
 
 class BatchSizer:
@@ -58,13 +69,13 @@ class Coordinator:
         graph: JobGraph,
         settings: Settings,
         directory: str,
-        wake_at: Callable[[], int | None] = lambda: None,
+        word: Callable[[], Word] = lambda: Word(),
         clock: Callable[[], int] = lambda: int(time.time() * 1000),
     ) -> None:
         self._graph = graph
         self._settings = settings
         self._directory = directory
-        self._wake_at = wake_at
+        self._word = word
         self._clock = clock
         self._sources: dict[str, SplitSource] = {}
         for node in graph.graph.nodes.values():
@@ -75,7 +86,9 @@ class Coordinator:
         target = settings.target_ms or (4000 if self._bounded else 1000)
         self._sizer = BatchSizer(target, settings.max_records)
         self._idle_tick = self._shortest_idleness()
+        self._aligned = _aligned(graph)
         self._started: tuple[int, float] | None = None
+        self._ended = 0.0
         self._fresh = True
         self._running = False
 
@@ -109,43 +122,91 @@ class Coordinator:
         if not self._due():
             time.sleep(IDLE_WAIT)
             return start
-        positions, records = self._positions(start)
+        word = self._word()
+        # What the driver does not know yet after a restart, the last batch's offset does.
+        watermarks = {**start.get("watermarks", {}), **word.watermarks}
+        positions, records, full = self._positions(start, self._paused(watermarks))
         last = all(source.ended(positions[node_id]) for node_id, source in self._sources.items())
-        now = max(self._clock(), start["time"])
-        if not (records or last or positions != start["positions"] or self._must_tick(start, now)):
+        now = max(self._now(positions), start["time"])
+        if not (full or last or self._checkpoint_due()):
+            time.sleep(IDLE_WAIT)
+            return start
+        if not (records or last or positions != start["positions"] or self._must_tick(start, now, word.wake_at)):
             time.sleep(IDLE_WAIT)
             return start
         self._fresh = False
         self._started = (records, time.monotonic())
-        return {"batch": start["batch"] + 1, "time": now, "last": last, "positions": positions}
+        return {
+            "batch": start["batch"] + 1,
+            "time": now,
+            "last": last,
+            "positions": positions,
+            "watermarks": watermarks,
+        }
+
+    def _paused(self, watermarks: dict[str, int]) -> set[str]:
+        """Sources that are too far ahead of the slowest one of their alignment group."""
+        levels: dict[str, dict[int, int]] = {}
+        for place, level in watermarks.items():
+            node_id = int(place.split("/")[0])
+            if node_id in self._aligned:
+                group = levels.setdefault(self._aligned[node_id].group, {})
+                group[node_id] = min(level, group.get(node_id, level))
+        paused: set[str] = set()
+        for node_id, member in self._aligned.items():
+            group = levels.get(member.group, {})
+            # One that has not said anything yet has just begun, and the others wait for it.
+            known = all(other in group for other, one in self._aligned.items() if one.group == member.group)
+            if node_id in group and (not known or group[node_id] > min(group.values()) + member.drift):
+                paused.update(member.sources)
+        return paused
+
+    def _now(self, positions: dict[str, Any]) -> int:
+        told = [source.processing_time(positions[node_id]) for node_id, source in self._sources.items()]
+        moments = [moment for moment in told if moment is not None]
+        return max(moments) if moments else self._clock()
 
     def _due(self) -> bool:
         return self._started is None or time.monotonic() - self._started[1] >= self._settings.interval_ms / 1000
+
+    def _checkpoint_due(self) -> bool:
+        """Whether it is time for a checkpoint. An interval makes batches fewer where records trickle; it leaves no
+        backlog lying. So input that ends, a full batch and the last one do not wait."""
+        if self._started is None or self._bounded:
+            return True
+        now = time.monotonic()
+        return (
+            now - self._started[1] >= self._settings.checkpoint_interval_ms / 1000
+            and now - self._ended >= self._settings.checkpoint_pause_ms / 1000
+        )
 
     def _measure(self) -> None:
         """Spark asks for the next offset when the last batch is done: that is how long it took."""
         if self._started is not None and self._started[0] >= 0:
             records, began = self._started
-            self._sizer.observe(records, (time.monotonic() - began) * 1000)
+            self._ended = time.monotonic()
+            self._sizer.observe(records, (self._ended - began) * 1000)
             self._started = (-1, began)
 
-    def _positions(self, start: Offset) -> tuple[dict[str, Any], int]:
-        positions, records = {}, 0
+    def _positions(self, start: Offset, paused: set[str]) -> tuple[dict[str, Any], int, bool]:
+        """How far the next batch reads, how many records that are, and whether some source has more of them."""
+        positions, records, full = {}, 0, False
         share = max(1, self._sizer.limit // max(1, len(self._sources)))
         for node_id, source in self._sources.items():
             known = start["positions"].get(node_id)
             if known is None:
                 known = source.initial()
-            positions[node_id] = source.latest(known, share)
-            records += source.count(known, positions[node_id])
-        return positions, records
+            positions[node_id] = known if node_id in paused else source.latest(known, share)
+            count = source.count(known, positions[node_id])
+            records += count
+            full = full or count >= share
+        return positions, records, full
 
-    def _must_tick(self, start: Offset, now: int) -> bool:
+    def _must_tick(self, start: Offset, now: int, wake_at: int | None) -> bool:
         """Whether a batch without data is needed: a timer is due, a source falls idle, or the job just restarted
         and nobody knows which timers it has."""
         if self._fresh and start["batch"] > 0:
             return True
-        wake_at = self._wake_at()
         if wake_at is not None and wake_at <= now:
             return True
         return self._idle_tick is not None and now - start["time"] >= max(self._idle_tick // 2, 100)
@@ -171,8 +232,13 @@ class Coordinator:
             parts = source.plan(here, there, self._graph.source_parallelism[int(node_id)])
             for subtask, part in enumerate(parts):
                 shares[subtask][int(node_id)] = part
+        watermarks: list[dict[int, int]] = [{} for _ in range(width)]
+        for place, level in end.get("watermarks", {}).items():
+            node, subtask = map(int, place.split("/"))
+            if subtask < width:
+                watermarks[subtask][node] = level
         return [
-            SourceShare(subtask, end["time"], end["last"], shares[subtask], frozenset(ended))
+            SourceShare(subtask, end["time"], end["last"], shares[subtask], frozenset(ended), watermarks[subtask])
             for subtask in range(width)
         ]
 
@@ -180,10 +246,44 @@ class Coordinator:
         """The shares of one batch with all there is, for BATCH mode."""
         start = self.initial()
         self.start()
-        positions = {n: s.latest(start["positions"][n], 1 << 62) for n, s in self._sources.items()}
-        return self.plan(start, {"batch": 1, "time": self._clock(), "last": True, "positions": positions})
+        positions = {n: self._end(s, start["positions"][n]) for n, s in self._sources.items()}
+        return self.plan(start, {"batch": 1, "time": self._now(positions), "last": True, "positions": positions})
+
+    @staticmethod
+    def _end(source: SplitSource, position: Any) -> Any:
+        """A source may not offer all it has at once: one that is limited in speed, or one that is a script."""
+        while not source.ended(position):
+            reached = source.latest(position, 1 << 62)
+            if reached == position:
+                time.sleep(IDLE_WAIT)
+            position = reached
+        return position
 
     def committed(self, offset: Offset) -> None:
         for node_id, source in self._sources.items():
             if node_id in offset["positions"]:
                 source.committed(offset["positions"][node_id])
+
+
+@dataclass(frozen=True)
+class _Aligned:
+    """An operator whose watermarks are aligned with others', and the sources it gets its records from."""
+
+    group: str
+    drift: int
+    sources: frozenset[str]
+
+
+def _aligned(graph: JobGraph) -> dict[int, _Aligned]:
+    found = {}
+    for node in graph.graph.nodes.values():
+        if isinstance(node.spec, TimestampsSpec) and node.spec.strategy.alignment_group is not None:
+            sources, waiting = set(), [node.id]
+            while waiting:
+                here = waiting.pop()
+                if isinstance(graph.graph.nodes[here].spec, SourceSpec):
+                    sources.add(str(here))
+                waiting.extend(edge.source for edge in graph.graph.inputs(here))
+            strategy = node.spec.strategy
+            found[node.id] = _Aligned(strategy.alignment_group or "", strategy.max_drift_ms or 0, frozenset(sources))
+    return found

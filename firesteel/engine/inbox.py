@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.datastream.connectors.base import Committer
+from firesteel.engine.coordinator import Word
 from firesteel.graph.specs import CollectSpec, SinkSpec
 from firesteel.runtime.failures import describe
 from firesteel.runtime.frames import decode, header_of
@@ -41,6 +42,8 @@ class Progress:
     watermark: int | None = None
     batch_time: int = 0
     wake_at: int | None = None
+    watermarks: dict[str, int] = field(default_factory=dict)
+    """How far event time is where it is made in stage 0, by "operator/subtask"."""
     emitted: dict[int, int] = field(default_factory=dict)
     """Records that each operator has put out."""
     metrics: dict[str, Any] = field(default_factory=dict)
@@ -64,8 +67,7 @@ class Inbox:
                 self._channel_of[node.id] = node.spec.channel
                 # Bounded, so that a slow reader slows the job and not fills the driver's memory.
                 self._channels[node.spec.channel] = queue.Queue(maxsize=256)
-            elif isinstance(node.spec, SinkSpec):
-                self._committers[node.id] = node.spec.sink.create_committer()
+        self._create_committers()
         self.cancelled = threading.Event()
         nodes = job.graph.graph.nodes.values()
         shared = {name for name, count in Counter(node.name for node in nodes).items() if count > 1}
@@ -73,6 +75,17 @@ class Inbox:
         """What metrics call an operator: its name, with its number where several have the same."""
         self._over = threading.Event()
         self._error: BaseException | None = None
+
+    def _create_committers(self) -> None:
+        for node in self._job.graph.graph.nodes.values():
+            if isinstance(node.spec, SinkSpec):
+                self._committers[node.id] = node.spec.sink.create_committer()
+
+    def restart(self) -> None:
+        """The job goes on after a failure. What was shown of its batches stays known, so that it is not shown twice."""
+        self.finished.clear()
+        # A committer whose connection broke must not be what the job fails of for ever.
+        self._create_committers()
 
     def take(self, batch: int, cells: Iterable[bytes]) -> None:
         """All cells that a batch sent to the driver."""
@@ -138,6 +151,8 @@ class Inbox:
         timers = [report.next_timer for report in reports if report.next_timer is not None]
         progress.wake_at = min(timers, default=None)
         for report in reports:
+            for node_id, level in report.watermarks.items():
+                progress.watermarks[f"{node_id}/{report.subtask}"] = level
             for node_id, count in report.records_out.items():
                 progress.emitted[node_id] = progress.emitted.get(node_id, 0) + count
             for node_id, values in report.metrics.items():
@@ -146,6 +161,10 @@ class Inbox:
                     full = f"{name}.{report.subtask}.{identifier}"
                     known = progress.metrics.get(full)
                     progress.metrics[full] = value if known is None else kind.merged(known, value)
+
+    def word(self) -> Word:
+        """What the coordinator must know of the batches so far."""
+        return Word(self.progress.wake_at, dict(self.progress.watermarks))
 
     def collect(self, channel: str) -> Iterator[Any]:
         """The records of an ``execute_and_collect``, as batches bring them."""

@@ -9,24 +9,32 @@ import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
+from firesteel.common.checkpoint_statistics import CheckpointStatistics
 from firesteel.common.completable_future import CompletableFuture
 from firesteel.common.job_client import JobClient
 from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
 from firesteel.engine.backends import table_factory
+from firesteel.engine.checkpoint_log import CheckpointLog
+from firesteel.engine.checkpointing import Checkpointing
 from firesteel.engine.inbox import Inbox
 from firesteel.engine.progress import ProgressLine
+from firesteel.engine.restarts import restarts_of
 from firesteel.engine.settings import Settings
 from firesteel.engine.submission import Submission
-from firesteel.errors import JobCancelledError, ProgramError
+from firesteel.errors import CheckpointError, ConfigurationError, JobCancelledError, ProgramError, SetupError
 from firesteel.runtime.task import JobSpec
 
 __all__ = ["EngineJob"]
 
 logger = logging.getLogger("firesteel")
+
+_FOR_GOOD = (ProgramError, ConfigurationError, SetupError, CheckpointError)
+"""What would go wrong again in the same way."""
 
 
 class EngineJob(JobClient):
@@ -47,6 +55,9 @@ class EngineJob(JobClient):
             ),
             frames_memory=self.settings.frames_memory,
         )
+        self.checkpointing = Checkpointing.of(submission.configuration, submission.name, submission.batch_mode)
+        self.restarts = restarts_of(submission.configuration, self.checkpointing.enabled)
+        self.checkpoints = CheckpointLog()
         self.inbox = Inbox(self.spec)
         self._status = JobStatus.CREATED
         self._result: Future[JobExecutionResult] = Future()
@@ -74,8 +85,24 @@ class EngineJob(JobClient):
     def interrupt(self) -> None:
         """Makes a ``run`` that is under way return soon."""
 
+    def end_attempt(self) -> None:
+        """After a failure that will be followed by a restart: lets go of the attempt's tasks and of what they did."""
+
+    def restart(self) -> None:
+        """Gets everything ready for one more ``run``, which goes on from the last checkpoint."""
+        self.spec = replace(self.spec, attempt=self.spec.attempt + 1)
+        self.inbox.restart()
+        self.checkpoints.restored()
+
+    def restartable(self, error: BaseException) -> bool:
+        """Whether another attempt may end otherwise."""
+        return isinstance(error, Exception) and not isinstance(error, _FOR_GOOD)
+
     def clean_up(self) -> None:
         """Called once at the end, whatever it was."""
+
+    def dispose(self, status: JobStatus) -> None:
+        """Called after that, when it is known how the job ended: keeps or deletes what is durable."""
 
     @property
     def cancelled(self) -> bool:
@@ -103,18 +130,16 @@ class EngineJob(JobClient):
         return self
 
     def _main(self) -> None:
-        error: BaseException | None = None
         line = ProgressLine(self.spec.name, self.inbox.progress, self.settings.progress)
         line.start()
         try:
-            self.run()
-        except BaseException as failure:
-            error = failure
+            error = self._attempts()
         finally:
             line.stop()
         self._guarded(self.clean_up)
         runtime = int((time.monotonic() - self._began) * 1000)
         cancelled = self._settle(error)
+        self._guarded(lambda: self.dispose(self._status))
         self._say_goodbye(runtime)
         self.inbox.end(None if cancelled else error)
         if cancelled:
@@ -123,6 +148,48 @@ class EngineJob(JobClient):
             self._result.set_exception(error)
         else:
             self._result.set_result(JobExecutionResult(JobID(self.job_id), runtime, dict(self.inbox.progress.metrics)))
+
+    def _attempts(self) -> BaseException | None:
+        """Runs the job, again after each failure as long as the restart strategy allows. Returns the last error."""
+        error = self._attempt(self.run)
+        while error is not None and not self.cancelled:
+            self.checkpoints.failed(_in_a_line(error))
+            pause = self.restarts.after(time.monotonic()) if self.restartable(error) else None
+            if pause is None or not self._turn(JobStatus.RUNNING, JobStatus.RESTARTING):
+                break
+            logger.warning(
+                "job %r failed; attempt %d starts in %.1f s from the last checkpoint. The cause: %s",
+                self.spec.name,
+                self.spec.attempt + 1,
+                pause,
+                _in_a_line(error),
+            )
+            self._guarded(self.end_attempt)
+            if self._cancel.wait(pause):
+                break
+            error = self._attempt(self._run_again)
+        return error
+
+    @staticmethod
+    def _attempt(run: Callable[[], None]) -> BaseException | None:
+        try:
+            run()
+        except BaseException as failure:
+            return failure
+        return None
+
+    def _run_again(self) -> None:
+        # RUNNING comes first, so that a failure here is a failure of this attempt like any other.
+        if self._turn(JobStatus.RESTARTING, JobStatus.RUNNING):
+            self.restart()
+            self.run()
+
+    def _turn(self, before: JobStatus, after: JobStatus) -> bool:
+        """Changes the status, unless somebody was faster and has cancelled the job."""
+        with self._deciding:
+            if self._status is before:
+                self._status = after
+        return self._status is after
 
     def _settle(self, error: BaseException | None) -> bool:
         """Decides once how the job ended. Returns whether it was cancelled."""
@@ -166,7 +233,7 @@ class EngineJob(JobClient):
     def cancel(self) -> CompletableFuture[None]:
         done: Future[None] = Future()
         with self._deciding:
-            running = self._status is JobStatus.RUNNING
+            running = self._status in (JobStatus.RUNNING, JobStatus.RESTARTING)
             if running:
                 self._status = JobStatus.CANCELLING
                 self._cancel.set()
@@ -185,6 +252,11 @@ class EngineJob(JobClient):
         done.set_result(dict(self.inbox.progress.metrics))
         return CompletableFuture(done)
 
+    def get_checkpoint_statistics(self) -> CompletableFuture[CheckpointStatistics]:
+        done: Future[CheckpointStatistics] = Future()
+        done.set_result(self.checkpoints.statistics())
+        return CompletableFuture(done)
+
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
@@ -201,3 +273,8 @@ class EngineJob(JobClient):
         """Nobody reads any longer: ends the job if it still runs."""
         if self._thread.is_alive():
             self.cancel()
+
+
+def _in_a_line(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 500 else text[:499] + "…"

@@ -6,7 +6,7 @@ For tests and for trying a program out. State lives in dicts for the length of t
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from firesteel.engine.coordinator import Coordinator
 from firesteel.engine.job import EngineJob
@@ -17,7 +17,40 @@ from firesteel.runtime.frames import DRIVER, Frame
 from firesteel.runtime.state.store import MemoryStore
 from firesteel.runtime.task import SourceShare, StageTask
 
-__all__ = ["MemoryJob"]
+__all__ = ["MemoryJob", "VersionedStore"]
+
+
+class VersionedStore(MemoryStore):
+    """A store in a dict that can go back to its last commit. A batch costs what it touches.
+
+    >>> store = VersionedStore()
+    >>> store.write([(b"a", b"1")])
+    >>> store.commit()
+    >>> store.write([(b"a", None), (b"b", b"2")])
+    >>> store.roll_back()
+    >>> store.content
+    {b'a': b'1'}
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._before: dict[bytes, bytes | None] = {}
+        self.written = 0
+        """Bytes that were written since the last commit."""
+
+    def write(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+        for key, value in changes:
+            self._before.setdefault(key, self.content.get(key))
+            self.written += len(value or b"")
+            super().write([(key, value)])
+
+    def commit(self) -> None:
+        self._before.clear()
+        self.written = 0
+
+    def roll_back(self) -> None:
+        super().write(self._before.items())
+        self.commit()
 
 
 class MemoryJob(EngineJob):
@@ -25,17 +58,18 @@ class MemoryJob(EngineJob):
 
     def __init__(self, submission: Submission) -> None:
         super().__init__(submission)
-        self._stores: dict[tuple[int, int], MemoryStore] = {}
+        self._stores: dict[tuple[int, int], VersionedStore] = {}
         self._tasks: dict[tuple[int, int], StageTask] = {}
         self._coordinator: Coordinator | None = None
+        self._planned: tuple[int, list[SourceShare]] | None = None
+        """The batch that is decided and not done: after a failure it comes again, as it was."""
 
     def prepare(self) -> str:
         # Through pickle, as on a cluster: functions are copied, and what cannot be pickled is found here too.
         self._job = pickle_job(self.spec).load()
         self._directory = tempfile.TemporaryDirectory(prefix="firesteel-")
-        self._coordinator = Coordinator(
-            self._job.graph, self.settings, self._directory.name, lambda: self.inbox.progress.wake_at
-        )
+        self._coordinator = Coordinator(self._job.graph, self.settings, self._directory.name, self.inbox.word)
+        self._offset = self._coordinator.initial()
         return "one process in memory"
 
     def run(self) -> None:
@@ -44,22 +78,37 @@ class MemoryJob(EngineJob):
             if self.spec.batch_mode:
                 self._run_batch(0, self._coordinator.everything())
                 return
-            offset = self._coordinator.initial()
-            while not offset["last"] and not self.cancelled:
-                end = self._coordinator.next(offset)
-                if end is not offset:
-                    self._run_batch(end["batch"], self._coordinator.plan(offset, end))
-                    offset = end
+            if self._planned is not None:
+                self._run_batch(*self._planned)
+            while not self._offset["last"] and not self.cancelled:
+                end = self._coordinator.next(self._offset)
+                if end is not self._offset:
+                    shares = self._coordinator.plan(self._offset, end)
+                    self._offset = end
+                    self._run_batch(end["batch"], shares)
         except OperatorFailure as failure:
             raise failure.failure.to_error() from failure
 
     def _run_batch(self, batch: int, shares: list[SourceShare]) -> None:
+        # 1. From here on the batch is decided, as if it were logged.
+        self._planned = (batch, shares)
+        self.checkpoints.began(batch)
+        # 2. The tasks, stage after stage.
         cells: list[Frame] = []
         for share in shares:
             cells.extend(self._task(0, share.subtask).run_source(share))
         for stage in self._job.graph.stages[1:]:
             cells = list(self._run_stage(stage.index, cells))
+        # 3. Sinks commit, and people see what came out.
         self.inbox.take(batch, [frame.to_bytes() for frame in cells if frame.stage == DRIVER])
+        # 4. The batch is done: nothing goes back behind it.
+        self.checkpoints.completed(
+            records=self.inbox.progress.batch_records,
+            checkpointed_size=sum(store.written for store in self._stores.values()),
+        )
+        for store in self._stores.values():
+            store.commit()
+        self._planned = None
 
     def _run_stage(self, stage: int, frames: list[Frame]) -> Iterator[Frame]:
         by_subtask: dict[int, list[bytes]] = {}
@@ -69,7 +118,7 @@ class MemoryJob(EngineJob):
             else:
                 yield frame
         for subtask in sorted(by_subtask):
-            store = self._stores.setdefault((stage, subtask), MemoryStore())
+            store = self._stores.setdefault((stage, subtask), VersionedStore())
             yield from self._task(stage, subtask).run(by_subtask[subtask], store)
 
     def _task(self, stage: int, subtask: int) -> StageTask:
@@ -79,6 +128,14 @@ class MemoryJob(EngineJob):
             task = StageTask(pickle_job(self.spec).load(), stage, subtask)
             self._tasks[stage, subtask] = task
         return task
+
+    def end_attempt(self) -> None:
+        # Tasks go, with all that their functions held, and so does what the failed batch wrote.
+        for task in self._tasks.values():
+            self._guarded(task.close)
+        self._tasks = {}
+        for store in self._stores.values():
+            store.roll_back()
 
     def interrupt(self) -> None:
         """The loop looks at ``cancelled`` after every batch."""

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 
 from firesteel.common.configuration import Configuration
+from firesteel.datastream.checkpoint_config import CheckpointConfig
 from firesteel.runtime.frames import FRAMES_MEMORY
 
 __all__ = ["Settings"]
@@ -24,10 +25,12 @@ class Settings:
     """``firesteel.batch.max-records``: a fixed limit of records a batch instead of a size found by itself."""
     interval_ms: int = 0
     """``firesteel.batch.interval``: the least time between the starts of two batches."""
+    checkpoint_interval_ms: int = 0
+    """``execution.checkpointing.interval``: like ``interval_ms``, but a backlog does not wait for it."""
+    checkpoint_pause_ms: int = 0
+    """``execution.checkpointing.min-pause``: likewise, between the end of a batch and the start of the next."""
     frames_memory: int = FRAMES_MEMORY
     """``firesteel.frames.memory``: bytes of a batch's frames that a subtask holds in memory; more wait in a file."""
-    checkpoint_dir: str | None = None
-    """``firesteel.checkpoint.dir``: where the query keeps its offsets and state; a temporary folder otherwise."""
     ui: bool = False
     """``firesteel.spark.ui``: whether Spark's own web page is served (on loopback)."""
     progress: bool | None = None
@@ -39,14 +42,28 @@ class Settings:
     def of(configuration: Configuration) -> Settings:
         values = configuration.to_dict()
         progress = configuration.get_string("firesteel.progress", "auto").lower()
+        checkpoints = CheckpointConfig(configuration)
+        # The exact key wins: with it a job may have batches more often than Flink's checkpoints would be.
+        paced = checkpoints.is_checkpointing_enabled() and not configuration.contains_key("firesteel.batch.interval")
         return Settings(
             master=configuration.get_string("firesteel.master", os.environ.get("FIRESTEEL_MASTER", "local")),
             target_ms=configuration.get_duration_ms("firesteel.batch.target-duration", 0),
             max_records=configuration.get_integer("firesteel.batch.max-records", 0),
             interval_ms=configuration.get_duration_ms("firesteel.batch.interval", 0),
+            checkpoint_interval_ms=checkpoints.get_checkpoint_interval() if paced else 0,
+            checkpoint_pause_ms=checkpoints.get_min_pause_between_checkpoints() if paced else 0,
             frames_memory=configuration.get_memory_bytes("firesteel.frames.memory", FRAMES_MEMORY),
-            checkpoint_dir=configuration.get_string("firesteel.checkpoint.dir", "") or None,
             ui=configuration.get_boolean("firesteel.spark.ui", False),
             progress=None if progress == "auto" else progress == "true",
-            spark={key: str(value) for key, value in values.items() if key.startswith("spark.")},
+            spark={
+                **_retained(configuration),
+                **{key: str(value) for key, value in values.items() if key.startswith("spark.")},
+            },
         )
+
+
+def _retained(configuration: Configuration) -> dict[str, str]:
+    """How many checkpoints Spark keeps. It needs two: the last one, and the one before while that is not committed."""
+    older = configuration.get_integer("state.checkpoints.num-retained", 0)
+    wanted = configuration.get_integer("execution.checkpointing.num-retained", older)
+    return {"spark.sql.streaming.minBatchesToRetain": str(max(2, wanted))} if wanted > 0 else {}

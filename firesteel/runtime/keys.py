@@ -16,14 +16,14 @@ import enum
 import numbers
 import uuid
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
 from firesteel.common.types import Row
 from firesteel.errors import UnstableKeyError, short_repr
 
-__all__ = ["DEFAULT_MAX_PARALLELISM", "KeyRoutes", "key_group", "stable_hash", "subtask_of"]
+__all__ = ["DEFAULT_MAX_PARALLELISM", "KeyRoutes", "key_group", "stable_hash", "stable_hashes", "subtask_of"]
 
 DEFAULT_MAX_PARALLELISM = 128
 _MASK = 0xFFFFFFFF
@@ -157,9 +157,24 @@ def _refusal(key: Any) -> str:
     )
 
 
+def stable_hashes(keys: Sequence[Any]) -> Iterable[int]:
+    """The hash of each key; of texts, the commonest keys, without a call of ours per key."""
+    if set(map(type, keys)) == {str}:
+        try:
+            return list(map(zlib.crc32, map(str.encode, keys)))
+        except UnicodeEncodeError:
+            pass
+    return map(stable_hash, keys)
+
+
+_SPREAD = 0x9E3779B1
+_32_BITS = 0xFFFFFFFF
+
+
 def key_group(hashed: int, max_parallelism: int) -> int:
     """The key group of a hash, from 0 to ``max_parallelism`` - 1."""
-    return hashed % max_parallelism
+    # Checksums of short texts differ in few bits: the product spreads them.
+    return ((hashed * _SPREAD & _32_BITS) >> 8) % max_parallelism
 
 
 def subtask_of(group: int, max_parallelism: int, parallelism: int) -> int:
@@ -175,16 +190,23 @@ class KeyRoutes(dict[Any, int]):
     True
     """
 
-    LIMIT = 1_000_000
+    LIMIT = 50_000
+    """Beyond so many keys a look-up misses the processor's caches: computing the route of a text costs less."""
 
     def __init__(self, parallelism: int, max_parallelism: int) -> None:
         super().__init__()
-        self._parallelism = parallelism
         self._max_parallelism = max_parallelism
+        self._by_group = [subtask_of(group, max_parallelism, parallelism) for group in range(max_parallelism)]
+
+    def of(self, keys: list[Any]) -> list[int]:
+        """The subtask of each key."""
+        if len(self) < self.LIMIT:
+            return list(map(self.__getitem__, keys))
+        by_group, groups = self._by_group, self._max_parallelism
+        return [by_group[((hashed * _SPREAD & _32_BITS) >> 8) % groups] for hashed in stable_hashes(keys)]
 
     def __missing__(self, key: Any) -> int:
-        if len(self) >= self.LIMIT:
-            self.clear()
-        group = key_group(stable_hash(key), self._max_parallelism)
-        route = self[key] = subtask_of(group, self._max_parallelism, self._parallelism)
+        route = self._by_group[key_group(stable_hash(key), self._max_parallelism)]
+        if len(self) < self.LIMIT:
+            self[key] = route
         return route

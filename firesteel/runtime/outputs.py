@@ -277,7 +277,7 @@ class Sender:
             keys = call_for_each(selector, values, failed=partial(self._failed, "key selector"))
             try:
                 # A dict look-up per record; a key is hashed by us when it is first seen.
-                return keys, list(map(routes.__getitem__, keys))
+                return keys, routes.of(keys)
             except (TypeError, UnstableKeyError):
                 raise self._bad_key(keys, values, routes) from None
 

@@ -33,6 +33,7 @@ from firesteel.runtime.outputs import DirectReceiver, Sender
 from firesteel.runtime.state.factories import HashMapTables
 from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import TableFactory
+from firesteel.runtime.watermarks import MIN_TIMESTAMP
 
 __all__ = ["HEADER", "JobSpec", "SourceShare", "StageTask", "TaskReport"]
 
@@ -72,6 +73,8 @@ class SourceShare:
     """Per source node what this subtask reads of it."""
     ended: frozenset[int]
     """Sources that have nothing left after this batch."""
+    watermarks: dict[int, int] = field(default_factory=dict)
+    """How far event time was after the last batch, per operator that makes it."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,8 @@ class TaskReport:
     """What the users' metrics measured in this batch, by operator and identifier."""
     last: bool
     """Whether the batch ended the job's input."""
+    watermarks: dict[int, int] = field(default_factory=dict)
+    """In stage 0, which keeps no state: how far event time is, per operator that makes it."""
 
 
 class StageTask:
@@ -218,7 +223,13 @@ class StageTask:
     def run_source(self, share: SourceShare) -> Iterator[Frame]:
         """Stage 0: reads this subtask's share of every source."""
         with _without_gc():
-            self._begin(None, {}, share.time)
+            makers = [o for n, o in self._operators.items() if isinstance(o.spec, TimestampsSpec)]
+            kept = {o.node.uid: {"own": share.watermarks[o.node.id]} for o in makers if o.node.id in share.watermarks}
+            self._begin(None, kept, share.time)
+            for operator in makers:
+                if operator.node.uid in kept:
+                    # Whoever is chained to it sees event time as it was, and goes on from there.
+                    operator.out.watermark(operator.node.id, operator.clock.watermark)
             records = 0
             for node_id, operator in self._operators.items():
                 if isinstance(operator, SourceOperator):
@@ -332,6 +343,11 @@ class StageTask:
             next_timer=None if last else min((t for t in timers if t is not None), default=None),
             metrics={n: o.context.metrics.take() for n, o in self._operators.items()},
             last=last,
+            watermarks={
+                n: o.clock.watermark
+                for n, o in self._operators.items()
+                if not self._stage and isinstance(o.spec, TimestampsSpec) and o.clock.watermark > MIN_TIMESTAMP
+            },
         )
         self._to_driver("report", 0, report)
         for operator in self._operators.values():

@@ -24,6 +24,7 @@ _FINE = 10
 _COARSE = 20
 """Bits of a coarse stretch: about 17 minutes, at most 1024 fine ones."""
 _MAX_SEGMENTS = 16
+_LATEST = (1 << 63) - 1
 _CELL = struct.Struct(">qI")
 
 Segment = list[tuple[int, list[Any], list[Any]]]
@@ -120,6 +121,11 @@ class TimerQueue:
                 if fine not in self._loaded:
                     self._load([fine])
         return self._earliest_in_memory()
+
+    def pending(self) -> list[tuple[int, Any]]:
+        """All timers in order of time. Reads them all: for tests, and for those who look at a job's state."""
+        self._load_due(_LATEST)
+        return [(time, key) for time in sorted(self._added) for key in self._added[time]]
 
     def _earliest_in_memory(self) -> int | None:
         while self._heap and not self._added.get(self._heap[0]):

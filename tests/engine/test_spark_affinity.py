@@ -12,6 +12,7 @@ from sparkkit import alive, eventually, spark_env
 from firesteel.common import WatermarkStrategy
 from firesteel.datastream import KeyedProcessFunction, MapFunction, RuntimeContext
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+from firesteel.errors import JobExecutionError
 
 
 class Numbered(MapFunction):
@@ -72,7 +73,8 @@ def test_a_killed_process_fails_the_batch_and_its_successor_serves_the_next_job(
         with numbers.map(kill_once).key_by(lambda n: n % 4).process(Echo()).execute_and_collect() as records:
             return sorted(records)
 
-    with pytest.raises(Exception, match="Spark"):
+    # Not only that it failed: what Spark knows of the reason.
+    with pytest.raises(JobExecutionError, match=r"The job failed inside Spark: (?s:.*)worker exited unexpectedly"):
         run()
     assert eventually(lambda: not alive(int(marker.read_text())))
     assert run() == list(range(60))

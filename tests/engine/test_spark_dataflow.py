@@ -131,8 +131,9 @@ class InOrder(KeyedProcessFunction):
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_order_per_key_through_three_keyed_stages(parallelism: int) -> None:
-    records = [(f"key-{n % 7}", n) for n in range(210)]
-    env = spark_env(parallelism, {"firesteel.batch.max-records": 70})
+    # More records a batch than a frame holds: with one subtask, too, there are frames that could change places.
+    records = [(f"key-{n % 7}", n) for n in range(12_000)]
+    env = spark_env(parallelism, {"firesteel.batch.max-records": 9_000})
     stream = env.from_collection(records)
     for _ in range(3):
         stream = stream.key_by(lambda record: record[0]).process(InOrder())

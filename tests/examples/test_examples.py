@@ -5,26 +5,10 @@ from __future__ import annotations
 import re
 import runpy
 import socket
-import sys
 import threading
 from pathlib import Path
 
-import pytest
-
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Runs an example with arguments; returns the lines it printed."""
-
-    def run_example(name: str, *arguments: str) -> list[str]:
-        monkeypatch.setenv("FIRESTEEL_MASTER", "memory")
-        monkeypatch.setattr(sys, "argv", [name, *arguments])
-        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
-        return capsys.readouterr().out.splitlines()
-
-    return run_example
 
 
 def without_subtask(lines: list[str]) -> list[str]:

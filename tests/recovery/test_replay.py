@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 from sparkkit import (
+    REPOSITORY,
     CommitSink,
     alive,
     commit_calls,
     committed,
-    descendants,
     end_process,
     eventually,
+    processes_with,
     run_script,
     script_environment,
     spark_env,
@@ -118,23 +119,66 @@ PROGRAM = """
 """
 
 
+REPEATED = """
+    import os
+    import sys
+    from pathlib import Path
+
+    from firesteel.datastream import StreamExecutionEnvironment
+    from sparkkit import CommitSink
+    from test_replay import NONE, Count, NumberSequenceSource
+
+    folder = Path(sys.argv[1])
+
+    def killed_once(record):
+        marker = folder / f"killed-{record[0]}"
+        if record[1] == 15 and not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), 9)
+        return record
+
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(2)
+    numbers = env.from_source(NumberSequenceSource(0, 149), NONE, "numbers")
+    counted = numbers.shuffle().key_by(lambda n: n % 7).process(Count())
+    again = counted.map(killed_once).key_by(lambda r: r[0] % 3).process(Count())
+    again.map(lambda r: [r[0], r[1], list(r[2])]).sink_to(CommitSink(folder))
+    env.execute("repeated")
+    print(len(list(folder.glob("killed-*"))))
+"""
+
+
+def test_a_task_that_spark_repeats_gives_every_result_once(tmp_path: Path) -> None:
+    """Workers are killed in the middle of a batch; the master allows a task four failures, as a cluster does."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    here = Path(__file__).resolve().parent
+    settings = "\x1f".join(["firesteel.master=local[2,4]", "firesteel.batch.max-records=50"])
+    paths = f"{REPOSITORY}:{here}:{here.parent}"
+    program = write_script(tmp_path, REPEATED)
+    done = run_script(program, str(folder), PYTHONPATH=paths, FIRESTEEL_SETTINGS=settings)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= 2
+    check_exactly_once(committed(folder), 150)
+
+
 def test_kill_9_and_a_restart(tmp_path: Path) -> None:
     folder, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
     folder.mkdir()
     program = write_script(tmp_path, PROGRAM)
     here = Path(__file__).resolve().parent
-    # The code beside this test, wherever another copy may be installed.
-    paths = f"{here}:{here.parent}:{here.parents[1]}"
+    paths = f"{REPOSITORY}:{here}:{here.parent}"
     arguments = [str(folder), str(checkpoint)]
     process = subprocess.Popen(
         [sys.executable, str(program), *arguments],
-        env=script_environment(PYTHONPATH=paths),
+        env=script_environment(PYTHONPATH=paths, TEST_RUN=str(tmp_path)),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:
         assert eventually(lambda: len(list(folder.glob("*.done"))) >= 4, 120)
-        family = descendants(process.pid)
+        family = processes_with("TEST_RUN", str(tmp_path))
+        assert len(family) > 4, "the driver, the JVM, the workers and their parent"
         process.send_signal(signal.SIGKILL)
         process.wait(30)
     finally:

@@ -42,8 +42,18 @@ def wait(request: pytest.FixtureRequest) -> Any:
     return getattr(AsyncDataStream, f"{request.param}_wait")
 
 
+OTHERS: set[threading.Thread] = set()
+
+
+@pytest.fixture(autouse=True)
+def _others() -> None:
+    """Threads that were there before a test are none of its business."""
+    OTHERS.update(threading.enumerate())
+
+
 def threads_of_operators() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("async wait operator")]
+    new = set(threading.enumerate()) - OTHERS
+    return [thread.name for thread in new if thread.name.startswith("async wait operator")]
 
 
 class Later(AsyncFunction):

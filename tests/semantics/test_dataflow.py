@@ -21,6 +21,8 @@ from firesteel.datastream import (
 )
 from firesteel.datastream.state import ValueStateDescriptor
 
+LARGE = {"firesteel.batch.max-records": "100000"}
+"""Batches of more records than a frame holds."""
 SMALL = {"firesteel.batch.max-records": "17"}
 
 
@@ -38,9 +40,9 @@ class InOrder(KeyedProcessFunction):
 
 
 @pytest.mark.both_engines
-@pytest.mark.parametrize("config", [{}, SMALL], ids=["one batch", "many batches"])
-def test_order_per_key_is_kept_through_three_keyed_stages(run: Any, parallelism: int, config: Any) -> None:
-    records = [(f"key-{n % 7}", n) for n in range(200)]
+@pytest.mark.parametrize(("config", "total"), [(LARGE, 20_000), (SMALL, 200)], ids=["many frames", "many batches"])
+def test_order_per_key_is_kept_through_three_keyed_stages(run: Any, parallelism: int, config: Any, total: int) -> None:
+    records = [(f"key-{n % 7}", n) for n in range(total)]
 
     def build(env: StreamExecutionEnvironment) -> Any:
         stream = env.from_collection(records)

@@ -1,4 +1,7 @@
-"""Event-time timers and watermarks, told as transcripts: what came in, what came out."""
+"""Event time in running jobs: watermarks from strategies, across stages and subtasks, and in BATCH mode.
+
+What a function sees of them, step by step, is in the transcripts.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import pytest
 from kit import BATCH, FOREVER, NO_TIME, TimerLog, ascending, first
 
 from firesteel.common import Duration, Types, WatermarkStrategy
+from firesteel.common.watermark_strategy import TimestampAssigner, WatermarkGenerator, WatermarkOutput
 from firesteel.datastream import (
     KeyedProcessFunction,
     ProcessFunction,
@@ -16,7 +20,9 @@ from firesteel.datastream import (
     StreamExecutionEnvironment,
     TimeDomain,
 )
+from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.testing import OneInputHarness
 
 ONE_BY_ONE = {"firesteel.batch.max-records": "1"}
 
@@ -39,24 +45,6 @@ def test_the_last_watermark_fires_every_timer(run: Any, parallelism: int) -> Non
     for key in "abcde":
         fired = [entry[2:] for entry in log if entry[:2] == ("timer", key)]
         assert fired == [(time, FOREVER) for time in (-5, 10, 50, FOREVER)]
-
-
-def test_timers_fire_in_order_of_time_across_keys(run: Any) -> None:
-    records = [("a", 1, [30, 10]), ("b", 1, [20, 40])]
-    log = run(log_of(records, TimerLog()))
-    assert [entry[2] for entry in log if entry[0] == "timer"] == [10, 20, 30, 40]
-
-
-def test_a_timer_in_the_past_fires_at_the_next_watermark(run: Any) -> None:
-    records = [("a", 100, []), ("a", 200, [5]), ("a", 300, []), ("a", 301, [])]
-    log = run(log_of(records, TimerLog()), config=ONE_BY_ONE)
-    assert log == [
-        ("element", "a", 100, NO_TIME),
-        ("element", "a", 200, 99),
-        ("timer", "a", 5, 199),
-        ("element", "a", 300, 199),
-        ("element", "a", 301, 299),
-    ]
 
 
 def test_within_a_batch_the_watermark_stands_still(run: Any) -> None:
@@ -115,26 +103,6 @@ def test_without_watermarks_time_stands_still_until_the_end(run: Any) -> None:
     ]
 
 
-class Meddling(KeyedProcessFunction):
-    """The first timer registers one and deletes one."""
-
-    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
-        for time in (1000, 2000, 3000, 4000):
-            ctx.timer_service().register_event_time_timer(time)
-
-    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[int]:
-        if timestamp == 1000:
-            ctx.timer_service().register_event_time_timer(1500)
-            ctx.timer_service().delete_event_time_timer(3000)
-        yield timestamp
-
-
-@pytest.mark.both_engines
-@pytest.mark.parametrize("records", [[("a", 1)], [("a", 1), ("a", 5000)]], ids=["at the end", "at a watermark"])
-def test_timers_set_and_deleted_inside_on_timer(run: Any, records: list[Any]) -> None:
-    assert run(log_of(records, Meddling()), config=ONE_BY_ONE)[:4] == [1000, 1500, 2000, 4000]
-
-
 class OwnTime(KeyedProcessFunction):
     """Registers its own moment once more, and one that is earlier still, from inside on_timer."""
 
@@ -154,33 +122,11 @@ class OwnTime(KeyedProcessFunction):
         yield timestamp, ctx.timestamp(), ctx.time_domain() is TimeDomain.EVENT_TIME
 
 
-def test_a_timer_may_register_its_own_and_an_earlier_moment(run: Any) -> None:
-    log = run(log_of([("a", 1)], OwnTime()))
-    assert log == [(time, time, True) for time in (100, 40, 100, 200)]
-
-
-class Moving(KeyedProcessFunction):
-    """Keeps one timer, moved on by every record: what a session does."""
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        self.timer = runtime_context.get_state(ValueStateDescriptor("timer", Types.LONG()))
-
-    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
-        if self.timer.value() is not None:
-            ctx.timer_service().delete_event_time_timer(self.timer.value())
-        self.timer.update(value[1] + 10)
-        ctx.timer_service().register_event_time_timer(value[1] + 10)
-
-    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
-        self.timer.clear()
-        yield ctx.get_current_key(), timestamp
-
-
-@pytest.mark.parametrize("size", [1, 2, 100])
-def test_a_deleted_timer_does_not_fire_though_an_earlier_batch_set_it(run: Any, size: int) -> None:
-    records = [("a", 0), ("b", 3), ("a", 5), ("a", 9), ("b", 30), ("a", 40)]
-    log = run(log_of(records, Moving(), interval=1), config={"firesteel.batch.max-records": str(size)})
-    assert log == [("a", 19), ("b", 40), ("a", 50)]
+def test_a_timer_may_register_its_own_and_an_earlier_moment() -> None:
+    harness = OneInputHarness(OwnTime(), first)
+    harness.process_element(("a", 1))
+    harness.process_watermark(200)
+    assert harness.output == [(time, time, True) for time in (100, 40, 100, 200)]
 
 
 def test_subtasks_without_data_see_the_watermark(run: Any) -> None:
@@ -341,3 +287,91 @@ def test_a_timer_must_be_a_whole_number(run: Any) -> None:
     with pytest.raises(Exception, match=r"A timer takes an int \(milliseconds\), got float 1\.5") as caught:
         run(log_of([("a", 1)], Half()))
     assert "Keyed Process" in str(caught.value)
+
+
+class Times(TimestampAssigner):
+    """A number times a step."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def extract_timestamp(self, value: int, record_timestamp: int) -> int:
+        return value * self.step
+
+
+class SeesWatermark(ProcessFunction):
+    """Chained to its source, in the stage that keeps no state."""
+
+    def process_element(self, value: int, ctx: ProcessFunction.Context) -> Iterator[Any]:
+        yield value, ctx.timer_service().current_watermark()
+
+
+@pytest.mark.both_engines
+def test_a_function_chained_to_a_source_sees_event_time_go_on(run: Any) -> None:
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Times(1))
+
+    def build(env: StreamExecutionEnvironment) -> Any:
+        return env.from_collection([5, 7, 6, 20]).assign_timestamps_and_watermarks(strategy).process(SeesWatermark())
+
+    assert run(build, 1, ONE_BY_ONE) == [(5, NO_TIME), (7, 4), (6, 6), (20, 6)]
+
+
+class EveryThird(WatermarkGenerator):
+    """Punctuated: a watermark after each number that three divides."""
+
+    def on_event(self, event: int, event_timestamp: int, output: WatermarkOutput) -> None:
+        if event % 3 == 0:
+            output.emit_watermark(event_timestamp)
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Nothing from time to time."""
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_a_generator_that_emits_with_an_event_stands_between_records(run: Any, size: int) -> None:
+    strategy = WatermarkStrategy.for_generator(EveryThird).with_timestamp_assigner(Times(1))
+
+    def build(env: StreamExecutionEnvironment) -> Any:
+        numbers = env.from_collection([1, 2, 3, 4, 5, 6, 7]).assign_timestamps_and_watermarks(strategy)
+        return numbers.process(SeesWatermark())
+
+    config = {"firesteel.batch.max-records": str(size)}
+    assert run(build, 1, config) == [(1, NO_TIME), (2, NO_TIME), (3, NO_TIME), (4, 3), (5, 3), (6, 3), (7, 6)]
+
+
+class HighestSoFar(WatermarkGenerator):
+    """Periodic."""
+
+    highest = 0
+
+    def on_event(self, event: int, event_timestamp: int, output: WatermarkOutput) -> None:
+        self.highest = max(self.highest, event_timestamp)
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        output.emit_watermark(self.highest - 1)
+
+
+def test_a_generator_that_emits_from_time_to_time_does_so_after_a_batch(run: Any) -> None:
+    strategy = WatermarkStrategy.for_generator(HighestSoFar).with_timestamp_assigner(Times(1))
+
+    def build(env: StreamExecutionEnvironment) -> Any:
+        numbers = env.from_collection([1, 9, 3, 4]).assign_timestamps_and_watermarks(strategy)
+        return numbers.process(SeesWatermark())
+
+    assert run(build, 1, {"firesteel.batch.max-records": "2"}) == [(1, NO_TIME), (9, NO_TIME), (3, 8), (4, 8)]
+
+
+def test_a_source_that_is_far_ahead_waits_for_its_group(run: Any) -> None:
+    def strategy(step: int) -> WatermarkStrategy:
+        aligned = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Times(step))
+        return aligned.with_watermark_alignment("group", Duration.of_millis(50))
+
+    def build(env: StreamExecutionEnvironment) -> Any:
+        slow = env.from_source(NumberSequenceSource(0, 99), strategy(1), "slow").map(lambda n: ("slow", n))
+        fast = env.from_source(NumberSequenceSource(0, 99), strategy(100), "fast").map(lambda n: ("fast", n))
+        return slow.union(fast).key_by(lambda _: 0).map(lambda record: record)
+
+    seen = run(build, 1, {"firesteel.batch.max-records": "20"})
+    assert sorted(seen) == sorted([(name, n) for name in ("slow", "fast") for n in range(100)])
+    # Ten records of each in the first batch; then the fast one is 900 ms ahead and waits for the slow one's end.
+    assert [name for name, _ in seen[20:110]] == ["slow"] * 90

@@ -22,6 +22,7 @@ from firesteel.datastream import (
 )
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.errors import JobExecutionError
+from firesteel.testing import OneInputHarness
 
 MODES = pytest.mark.parametrize("mode", [STREAMING, BATCH], ids=["streaming", "batch"])
 
@@ -66,47 +67,6 @@ def test_equal_numbers_of_different_types_are_one_key(run: Any, parallelism: int
         return env.from_collection([(1,), (1.0,), (True,)]).key_by(first).process(Count())
 
     assert [count for _, count in run(build, parallelism)] == [1, 2, 3]
-
-
-class Clearing(KeyedProcessFunction):
-    """Follows commands on one state and tells what it reads before and after each."""
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        self.state = runtime_context.get_state(ValueStateDescriptor("state", Types.STRING()))
-
-    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
-        before = self.state.value()
-        match value[1]:
-            case "clear":
-                self.state.clear()
-            case "none":
-                self.state.update(None)
-            case "look":
-                pass
-            case text:
-                self.state.update(text)
-        yield before, self.state.value()
-
-
-@pytest.mark.parametrize("size", [1, 100])
-def test_clear_and_none_both_empty_the_state(run: Any, size: int) -> None:
-    commands = ["look", "x", "look", "clear", "look", "y", "none", "clear", "z", "look"]
-    log = run(
-        lambda env: env.from_collection([("k", c) for c in commands]).key_by(first).process(Clearing()),
-        config={"firesteel.batch.max-records": str(size)},
-    )
-    assert log == [
-        (None, None),
-        (None, "x"),
-        ("x", "x"),
-        ("x", None),
-        (None, None),
-        (None, "y"),
-        ("y", None),
-        (None, None),
-        (None, "z"),
-        ("z", "z"),
-    ]
 
 
 class RunningMap(MapFunction):
@@ -164,11 +124,10 @@ class OpenedReduce(ReduceFunction):
         return value1[0], f"{self.name}: {value1[1]}{value2[1]}"
 
 
-def test_a_reduce_function_is_opened(run: Any) -> None:
-    def build(env: StreamExecutionEnvironment) -> Any:
-        return env.from_collection([("a", "x"), ("a", "y")]).key_by(first).reduce(OpenedReduce())
-
-    assert run(build)[-1] == ("a", "Reduce: xy")
+def test_a_reduce_function_is_opened() -> None:
+    harness = OneInputHarness(OpenedReduce(), first)
+    harness.process_elements([("a", "x"), ("a", "y")])
+    assert harness.output[-1] == ("a", "Reduce: xy")
 
 
 class WantsState(MapFunction):
@@ -179,9 +138,9 @@ class WantsState(MapFunction):
         return value
 
 
-def test_state_without_keys_is_refused(run: Any) -> None:
+def test_state_without_keys_is_refused() -> None:
     with pytest.raises(JobExecutionError, match=r"asks for keyed state, but its stream has no keys\. Call key_by"):
-        run(lambda env: env.from_collection([1]).map(WantsState()))
+        OneInputHarness(WantsState()).open()
 
 
 class WrongState(KeyedProcessFunction):
@@ -192,9 +151,9 @@ class WrongState(KeyedProcessFunction):
         self.count.update(value)
 
 
-def test_a_value_that_does_not_fit_the_states_type_is_refused(run: Any) -> None:
+def test_a_value_that_does_not_fit_the_states_type_is_refused() -> None:
     with pytest.raises(JobExecutionError, match="State 'count': expected INT, got str 'x'"):
-        run(lambda env: env.from_collection(["x"]).key_by(lambda n: n).process(WrongState()))
+        OneInputHarness(WrongState(), first).process_element("x")
 
 
 class TwoTypes(KeyedProcessFunction):
@@ -206,9 +165,9 @@ class TwoTypes(KeyedProcessFunction):
         return None
 
 
-def test_one_state_name_with_two_types_is_refused(run: Any) -> None:
+def test_one_state_name_with_two_types_is_refused() -> None:
     with pytest.raises(JobExecutionError, match="registered twice in one operator with different types"):
-        run(lambda env: env.from_collection([1]).key_by(lambda n: n).process(TwoTypes()))
+        OneInputHarness(TwoTypes(), first).open()
 
 
 class Lazy(KeyedProcessFunction):
@@ -223,7 +182,12 @@ class Lazy(KeyedProcessFunction):
         yield state.value()
 
 
-@pytest.mark.parametrize("size", [1, 100])
-def test_state_may_be_asked_for_late(run: Any, size: int) -> None:
-    config = {"firesteel.batch.max-records": str(size)}
-    assert run(lambda env: env.from_collection([(1,)] * 3).key_by(first).process(Lazy()), config=config) == [1, 2, 3]
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_state_may_be_asked_for_late(backend: str) -> None:
+    harness = OneInputHarness(Lazy(), first, backend=backend)
+    harness.process_elements(["a", "b", "a"])
+    harness.end_batch()
+    harness.process_element("a")
+    restored = harness.restore(harness.snapshot())
+    restored.process_element("a")
+    assert harness.output + restored.output == [1, 1, 2, 3, 4]

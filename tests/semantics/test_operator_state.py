@@ -23,6 +23,7 @@ from firesteel.datastream import (
 )
 from firesteel.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from firesteel.errors import JobExecutionError, ProgramError
+from firesteel.testing import OneInputHarness, TwoInputHarness
 
 MODES = pytest.mark.parametrize("mode", [STREAMING, BATCH], ids=["streaming", "batch"])
 SIZES = pytest.mark.parametrize("size", [1, 3, 1000])
@@ -105,9 +106,9 @@ class Snapshotless(MapFunction, CheckpointedFunction):
         """Nothing."""
 
 
-def test_a_failure_in_initialize_state_names_the_operator(run: Any) -> None:
+def test_a_failure_in_initialize_state_names_the_operator() -> None:
     with pytest.raises(JobExecutionError, match=r"(?s)'Map'.*Operator state 's', element 'x'"):
-        run(lambda env: env.from_collection([1]).map(Snapshotless()))
+        OneInputHarness(Snapshotless()).open()
 
 
 # Broadcast state
@@ -208,13 +209,15 @@ class Wrong(KeyedBroadcastProcessFunction):
         ("type", "Broadcast state 'rules'"),
     ],
 )
-def test_what_is_not_allowed_is_told(run: Any, what: str, message: str) -> None:
-    def build(env: StreamExecutionEnvironment) -> Any:
-        rules = env.from_collection(["x"]).broadcast(RULES)
-        return env.from_collection([("a", 1)]).key_by(first).connect(rules).process(Wrong(what))
+def test_what_is_not_allowed_is_told(what: str, message: str) -> None:
+    harness = TwoInputHarness(Wrong(what), first, broadcast_states=[RULES])
+
+    def feed() -> None:
+        harness.process_broadcast_element("x")
+        harness.process_element1(("a", 1))
 
     with pytest.raises(JobExecutionError, match=message):
-        run(build)
+        feed()
 
 
 def test_the_kind_of_function_must_fit(make_env: Any) -> None:

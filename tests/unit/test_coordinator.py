@@ -14,7 +14,7 @@ from firesteel.connectors.sequence import GeneratedSource
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.engine.coordinator import FIRST_BATCH, LARGEST_BATCH, BatchSizer, Coordinator
+from firesteel.engine.coordinator import FIRST_BATCH, LARGEST_BATCH, BatchSizer, Coordinator, Word
 from firesteel.engine.settings import Settings
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.specs import SourceSpec
@@ -38,7 +38,11 @@ def coordinator(
     build(env)
     graph = build_job_graph(build_stream_graph(env._program, parallelism))
     return Coordinator(
-        graph, settings or Settings(), "/nonexistent", wake_at or (lambda: None), clock or (lambda: 1000)
+        graph,
+        settings or Settings(),
+        "/nonexistent",
+        lambda: Word(wake_at() if wake_at is not None else None),
+        clock or (lambda: 1000),
     )
 
 
@@ -268,3 +272,31 @@ class TestRate:
             reached.append(position)
             now[0] += 0.5
         assert reached == [0, 0, 0, 0, 1, 1, 1, 1, 2]
+
+
+def trickle(env: Any) -> Any:
+    source = DataGeneratorSource(lambda index: index, records_per_second=1000)
+    return env.from_source(source, NONE, "n").print()
+
+
+def starts(settings: Settings, build: Any = trickle, seconds: float = 0.5) -> int:
+    """How many batches begin in some time, if each takes no time."""
+    c = coordinator(build, 1, settings)
+    offset, end, count = c.initial(), time.monotonic() + seconds, 0
+    while time.monotonic() < end and not offset["last"]:
+        reached = c.next(offset)
+        count += reached is not offset
+        offset = reached
+    return count
+
+
+def test_checkpoints_have_their_interval() -> None:
+    assert starts(Settings()) > 10
+    assert starts(Settings(checkpoint_interval_ms=200)) == 3
+    assert starts(Settings(checkpoint_pause_ms=200)) == 3
+
+
+def test_a_backlog_does_not_wait_for_checkpoints() -> None:
+    rare = Settings(checkpoint_interval_ms=60_000, max_records=10)
+    assert starts(rare) > 10, "full batches"
+    assert starts(rare, numbers(95)) == 10, "input that ends"

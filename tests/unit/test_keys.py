@@ -271,13 +271,14 @@ def test_each_subtask_owns_a_contiguous_range_of_key_groups(parallelism: int, ex
     assert set(owners) == set(range(parallelism))
 
 
-def test_routes_remember_and_forget() -> None:
+def test_routes_are_the_same_remembered_and_computed() -> None:
     routes = KeyRoutes(3, 128)
     expected = subtask_of(key_group(stable_hash("a"), 128), 128, 3)
     assert routes["a"] == routes["a"] == expected
     assert routes[1] == routes[1.0] == routes[True]
     assert len(routes) == 2
     routes.LIMIT = 2  # type: ignore[misc]
-    assert routes["b"] in range(3)
-    assert len(routes) == 1
-    assert routes["a"] == expected
+    for keys in (["a", "b", "é", ""], ["a", 1, ("a", 2)], [b"a"], ["a", "\ud800"]):
+        assert routes.of(keys) == [subtask_of(key_group(stable_hash(key), 128), 128, 3) for key in keys]
+    assert len(routes) == 2
+    assert KeyRoutes(3, 128).of(["a", "b"]) == routes.of(["a", "b"])

@@ -51,6 +51,7 @@ STEPS = st.one_of(
     st.tuples(st.just("delete"), TIMES, st.integers(0, 3)),
     st.tuples(st.just("due"), TIMES, st.just(0)),
     st.tuples(st.just("next"), st.just(0), st.just(0)),
+    st.tuples(st.just("pending"), st.just(0), st.just(0)),
     st.tuples(st.just("batch"), st.just(0), st.just(0)),
 )
 
@@ -76,6 +77,10 @@ def test_timers_are_a_sorted_set(steps: list[tuple[str, int, int]]) -> None:
                 model = {entry for entry in model if entry[0] > time}
             case "next":
                 assert queue.next_due() == min((t for t, _ in model), default=None)
+            case "pending":
+                pending = queue.pending()
+                assert [t for t, _ in pending] == sorted(t for t, _ in pending)
+                assert sorted(pending) == sorted(model)
             case "batch":
                 timers.end(queue)
                 queue = timers.begin()

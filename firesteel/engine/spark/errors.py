@@ -35,7 +35,17 @@ def _whole_text(error: BaseException) -> str:
 
 
 def _first_lines(text: str) -> str:
-    """The part that says something: a Python error's last line if there is one, else the first line."""
-    python = re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception): .*$", text, re.MULTILINE)
+    """The part that says something: a Python error's last line if there is one, else the innermost Java exception
+    that has a message, else the first line.
+
+    >>> _first_lines("calling o1.f.\\n: a.SparkException: outer\\nCaused by: a.SparkException: inner\\nCaused by: EOF")
+    'SparkException: inner'
+    """
+    python: list[str] = re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception): .*$", text, re.MULTILINE)
     ours = [line for line in python if not line.startswith(("org.apache", "java."))]
-    return ours[-1] if ours else text.strip().splitlines()[0] if text.strip() else "no message"
+    if ours:
+        return ours[-1]
+    causes: list[str] = re.findall(r"^(?:Caused by|): (?:[\w$]+\.)+([\w$]+: .*\S.*)$", text, re.MULTILINE)
+    if causes:
+        return causes[-1]
+    return text.strip().splitlines()[0] if text.strip() else "no message"

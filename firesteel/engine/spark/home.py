@@ -26,7 +26,7 @@ from firesteel.engine.spark.java import Java
 
 __all__ = ["SparkHome", "cache_folder", "spark_home"]
 
-_RECIPE = "3"
+_RECIPE = "4"
 
 _FLAGS = [
     # Tasks of ours are short and light in the JVM: the work is in Python. So compile quickly, collect simply.
@@ -163,4 +163,10 @@ def _launcher_options(original: Path, java: Java) -> list[str]:
     words = [word.decode() for word in asked.stdout.split(b"\0")]
     # Not the vector module: only Spark's linear algebra uses it, and the JVM warns of it at every start.
     wanted = ("--add-opens", "--add-exports", "-XX:+Ignore", "-Djdk", "-Dio.netty", "-Djava")
-    return [word for word in words if word.startswith(wanted)]
+    # From Java 24 on Arrow's and Netty's memory must be allowed; older ones ignore these.
+    newer = ("--sun-misc-unsafe-memory-access", "--enable-native-access")
+    found = [word for word in words if word.startswith((*wanted, *newer))]
+    if java.major >= 24:
+        # A package that is no more: opening it would only bring a warning.
+        found = [word for word in found if "sun.security.action" not in word]
+    return found

@@ -8,16 +8,24 @@ import os
 import shutil
 import tempfile
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from firesteel.common.checkpoint_statistics import CheckpointStatistics
+from firesteel.common.completable_future import CompletableFuture
+from firesteel.common.job_status import JobStatus
+from firesteel.engine.backends import backend_name
 from firesteel.engine.job import EngineJob
+from firesteel.engine.manifest import CheckpointFolder, Manifest
+from firesteel.engine.payload import JobPayload
+from firesteel.engine.query_files import newest_entry
 from firesteel.engine.spark import affinity
 from firesteel.engine.spark.errors import translate
 from firesteel.engine.spark.files import pack_job, write_job
 from firesteel.engine.spark.lifeline import Lifeline
+from firesteel.engine.spark.query_progress import sizes
 from firesteel.engine.spark.session import get_session, import_paths, ship_files
 from firesteel.engine.spark.source import CONTROL, FiresteelDataSource
 from firesteel.engine.spark.stage import batch_stage, streaming_stage
@@ -39,6 +47,7 @@ class SparkJob(EngineJob):
         self._failure: BaseException | None = None
         self._session: SparkSession | None = None
         self._lifeline: Lifeline | None = None
+        self._folder: CheckpointFolder | None = None
 
     @property
     def processes_stay(self) -> bool:
@@ -47,19 +56,39 @@ class SparkJob(EngineJob):
     def prepare(self) -> str:
         # 1. The job's local folder: what the source's processes read. It goes with the job.
         self._directory = tempfile.mkdtemp(prefix="firesteel-")
-        # 2. What cannot be pickled is found before Spark is started.
-        durable = self.settings.checkpoint_dir or os.path.join(self._directory, "checkpoint")
-        sources = os.path.join(durable, "firesteel-sources")
-        payload, whole = pack_job(self.spec, import_paths(self.settings))
-        # 3. Spark, and the line by which its workers will learn that the job is over.
+        # 2. What cannot be pickled, and a checkpoint of another job, are found before Spark is started.
+        packed = pack_job(self.spec, import_paths(self.settings))
+        self._claim_folder()
+        # 3. Spark.
         session = self._session = get_session(self.settings, self.spec.name)
-        self._lifeline = _lifeline(session)
-        if self._lifeline is not None:
-            payload = replace(payload, lifeline=self._lifeline.address)
-        write_job(self._directory, payload, whole, self.settings, sources)
-        # 4. The query's plan.
         ship_files(session, self.submission)
         session.dataSource.register(FiresteelDataSource)
+        # 4. The query.
+        self._launch(*packed)
+        address = session.sparkContext.uiWebUrl
+        return f"{session.sparkContext.master}" + (f", Spark's page at {address}" if address else "")
+
+    def _claim_folder(self) -> None:
+        assert self._directory is not None
+        durable = self.checkpointing.folder
+        backend = backend_name(self.submission.configuration, self.submission.state_backend)
+        manifest = Manifest.of(self.spec.name, self.spec.graph, backend)
+        self._folder = CheckpointFolder(durable or os.path.join(self._directory, "checkpoint"), manifest)
+        if durable is not None and self._folder.claim():
+            self.checkpoints.restored()
+
+    def _launch(self, payload: JobPayload, whole: JobPayload) -> None:
+        """One attempt: its line to the workers, its files, and a query that goes on from what the folder holds."""
+        session, folder = self._session, self._folder
+        assert session is not None
+        assert folder is not None
+        assert self._directory is not None
+        self._lifeline = _lifeline(session)
+        # By another name than the attempt before: what is left of that in a worker is not this one's.
+        payload = replace(payload, job_id=f"{self.job_id}-{self.spec.attempt}")
+        if self._lifeline is not None:
+            payload = replace(payload, lifeline=self._lifeline.address)
+        write_job(self._directory, payload, whole, self.settings, folder.sources)
         width = self.spec.graph.parallelism
         try:
             if self.spec.batch_mode:
@@ -74,21 +103,24 @@ class SparkJob(EngineJob):
                     frame = streaming_stage(frame, payload, stage.index, width)
                 self._query = (
                     frame.writeStream.foreachBatch(self._take_for_query)
-                    .option("checkpointLocation", os.path.join(durable, "query"))
+                    .option("checkpointLocation", folder.query)
                     .outputMode("update")
                     .queryName(f"{self.spec.name}-{self.job_id[:8]}")
                     .start()
                 )
         except Exception as error:
             raise translate(error) from error
-        address = session.sparkContext.uiWebUrl
-        return f"{session.sparkContext.master}" + (f", Spark's page at {address}" if address else "")
 
     def _take(self, frame: DataFrame, batch: int) -> None:
         """The end of a micro-batch. A single action: touching the frame twice would compute the batch twice."""
+        # Spark has logged the batch before, or it would not begin this one.
+        self.checkpoints.completed(records=self.inbox.progress.batch_records)
+        self.checkpoints.began(batch)
         cells = frame.select("f").toArrow().column("f").to_pylist()
         self.inbox.take(batch, cells)
         self._tell_coordinator()
+        if self._folder is not None and self.checkpointing.folder is not None:
+            self._folder.begun()
 
     def _take_for_query(self, frame: DataFrame, batch: int) -> None:
         """``_take`` as Spark calls it. What goes wrong is kept here, and Spark gets a short word only: it searches an
@@ -104,7 +136,7 @@ class SparkJob(EngineJob):
         assert self._directory is not None
         path = os.path.join(self._directory, CONTROL)
         with open(path + ".new", "w", encoding="utf-8") as file:
-            json.dump({"wake_at": self.inbox.progress.wake_at}, file)
+            json.dump(asdict(self.inbox.word()), file)
         os.replace(path + ".new", path)
 
     def run(self) -> None:
@@ -114,11 +146,13 @@ class SparkJob(EngineJob):
                 # A group of its own, so that cancelling this job cancels no other.
                 self._session.sparkContext.setJobGroup(self.job_id, self.spec.name, interruptOnCancel=True)
                 self._take(self._batch, 0)
+                self._settle_checkpoint(0)
                 return
             while not self.inbox.finished.wait(0.05):
                 if self.cancelled or not self._query.isActive:
                     break
             self._wait_until_logged()
+            self._settle_checkpoint()
             failure = self._failure or self._query.exception()
             if failure is not None:
                 raise failure
@@ -138,19 +172,65 @@ class SparkJob(EngineJob):
                 return
             time.sleep(0.01)
 
+    def _settle_checkpoint(self, committed: int | None = None) -> None:
+        """Whether the batch that was taken last is in Spark's log, too."""
+        assert self._folder is not None
+        if committed is None:
+            committed = newest_entry(os.path.join(self._folder.query, "commits"))
+        current = self.checkpoints.current
+        if current is not None and committed is not None and current <= committed:
+            self.checkpoints.completed(records=self.inbox.progress.batch_records)
+        self._learn_sizes()
+
+    def _learn_sizes(self) -> None:
+        if self._query is not None:
+            for batch, known in sizes(self._query).items():
+                self.checkpoints.learnt(batch, **known)
+
+    def get_checkpoint_statistics(self) -> CompletableFuture[CheckpointStatistics]:
+        if self._thread.is_alive():
+            self._learn_sizes()
+        return super().get_checkpoint_statistics()
+
+    def restartable(self, error: BaseException) -> bool:
+        return super().restartable(error) and self._spark_lives()
+
+    def _spark_lives(self) -> bool:
+        """A job cannot bring back the JVM that it runs in."""
+        try:
+            return self._session is not None and not self._session.sparkContext._jsc.sc().isStopped()
+        except Exception:
+            return False
+
+    def end_attempt(self) -> None:
+        self._end_line()
+
+    def restart(self) -> None:
+        super().restart()
+        self._failure = None
+        self._launch(*pack_job(self.spec, import_paths(self.settings)))
+
     def interrupt(self) -> None:
         if self._query is not None:
             self._query.stop()
         elif self._session is not None:
             self._session.sparkContext.cancelJobGroup(self.job_id)
 
-    def clean_up(self) -> None:
-        if self._lifeline is not None:
+    def _end_line(self) -> None:
+        line, self._lifeline = self._lifeline, None
+        if line is not None:
             # After the last batch there is nothing left to close; after a failure or a cancellation there is.
-            for failed in self._lifeline.end():
+            for failed in line.end():
                 logger.warning("closing the functions of job %r: %s", self.spec.name, failed)
+
+    def clean_up(self) -> None:
+        self._end_line()
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
+
+    def dispose(self, status: JobStatus) -> None:
+        if self._folder is not None and self.checkpointing.folder is not None and not self.checkpointing.stays(status):
+            self._folder.delete()
 
 
 def _lifeline(session: SparkSession) -> Lifeline | None:

@@ -52,6 +52,8 @@ DEFAULTS = {
     "spark.python.daemon.module": "firesteel.engine.spark.daemon",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
+    # Spark's own default, here because jobs that share a session may ask for other numbers.
+    "spark.sql.streaming.minBatchesToRetain": "100",
     # Frames are large rows: few of them make a batch on the way to Python.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
 }

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from firesteel.engine.payload import JobPayload
+from firesteel.engine.spark.folder_lock import hold_folder
 
 # Three processes that Spark starts for a source import this module and only one of them plans batches.
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from firesteel.engine.coordinator import Coordinator
+    from firesteel.engine.coordinator import Coordinator, Word
     from firesteel.runtime.task import SourceShare
 
 __all__ = ["CONTROL", "FRAME_SCHEMA", "FiresteelDataSource"]
@@ -25,7 +26,7 @@ __all__ = ["CONTROL", "FRAME_SCHEMA", "FiresteelDataSource"]
 FRAME_SCHEMA = "r int, f binary"
 
 CONTROL = "control.json"
-"""What the driver tells the coordinator between batches: when the next processing-time timer is due."""
+"""What the driver tells the coordinator between batches: a :class:`~firesteel.engine.coordinator.Word`."""
 
 
 class _Share(InputPartition):
@@ -63,8 +64,9 @@ class _StreamReader(DataSourceStreamReader):
             from firesteel.engine.coordinator import Coordinator
 
             payload, settings, durable = _load(self._directory, "coordinator.pkl")
+            self._lock = hold_folder(os.path.dirname(durable))
             control = _Control(os.path.join(self._directory, CONTROL))
-            self._coordinator = Coordinator(payload.load().graph, settings, durable, control.wake_at)
+            self._coordinator = Coordinator(payload.load().graph, settings, durable, control.word)
         return self._coordinator
 
     def initialOffset(self) -> dict[str, Any]:
@@ -132,19 +134,24 @@ class _Control:
     def __init__(self, path: str) -> None:
         self._path = path
         self._seen = 0
-        self._wake_at: int | None = None
+        self._word: Any = None
 
-    def wake_at(self) -> int | None:
+    def word(self) -> Word:
+        from firesteel.engine.coordinator import Word
+
+        if self._word is None:
+            self._word = Word()
         try:
             changed = os.stat(self._path).st_mtime_ns
             if changed != self._seen:
                 with open(self._path, encoding="utf-8") as file:
-                    self._wake_at = json.load(file)["wake_at"]
+                    self._word = Word(**json.load(file))
                 self._seen = changed
         except (OSError, ValueError):
             # Not written yet, or being replaced: the next look will do.
-            return self._wake_at
-        return self._wake_at
+            pass
+        found: Word = self._word
+        return found
 
 
 def _load(directory: str, name: str) -> Any:

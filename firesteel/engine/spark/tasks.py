@@ -76,7 +76,7 @@ class Tasks:
 
     def _meet(self, payload: JobPayload) -> None:
         unwatched = [job for job, watched in self._lines.items() if not watched]
-        for job in unwatched[: len(unwatched) - _JOBS_WITHOUT_LINE + 1]:
+        for job in unwatched[: max(0, len(unwatched) - _JOBS_WITHOUT_LINE + 1)]:
             self._close(job)
         in_main = threading.current_thread() is threading.main_thread()
         watched = payload.lifeline is not None and _SIGNAL is not None and in_main

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 from firesteel.datastream.functions import CheckpointedFunction
+from firesteel.datastream.time_domain import TimeDomain
 from firesteel.graph.specs import OperatorSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.runtime.calls import call_for_each
@@ -19,6 +20,7 @@ from firesteel.runtime.state.backend import KeyedStateBackend
 from firesteel.runtime.state.operator import OperatorState
 from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import TableFactory
+from firesteel.runtime.timers import TimerQueue
 from firesteel.runtime.watermarks import MIN_TIMESTAMP, WatermarkValve
 
 __all__ = ["Operator", "Placement", "Port", "create_operator", "handles"]
@@ -214,6 +216,10 @@ class Operator:
     def next_processing_timer(self) -> int | None:
         """When this operator must be woken although no data may come."""
         return None
+
+    def timer_queues(self) -> dict[TimeDomain, TimerQueue]:
+        """The timers of this batch, for those who look at an operator from outside."""
+        return {}
 
     # Failures
 

@@ -201,6 +201,9 @@ class KeyedProcessOperator(KeyedOperator):
     def next_processing_timer(self) -> int | None:
         return self._timers.processing.next_due()
 
+    def timer_queues(self) -> dict[TimeDomain, TimerQueue]:
+        return {TimeDomain.EVENT_TIME: self._timers.event, TimeDomain.PROCESSING_TIME: self._timers.processing}
+
 
 @handles(ReduceSpec)
 class ReduceOperator(KeyedOperator):

@@ -128,12 +128,21 @@ class TimestampsOperator(Operator):
         assigner = strategy.timestamp_assigner
         self._extract = assigner.extract_timestamp if assigner is not None else None
         self._generator = TimestampGenerator(strategy)
-        made = strategy.generator_factory() if strategy.generator_factory is not None else None
-        self._users_generator = None if made is None else UsersGenerator(made)
+        self._users_generator: UsersGenerator | None = None
         self._idle_timeout = strategy.idle_timeout_ms
         self._each_record = self.spec.interval == 1 and strategy.kind != "none"
         self._seen = 0
         self._kept: dict[str, Any] = {}
+
+    def open(self) -> None:
+        super().open()
+        factory = self.spec.strategy.generator_factory
+        if factory is None:
+            return
+        try:
+            self._users_generator = UsersGenerator(factory())
+        except Exception as error:
+            raise self.failure(error) from error
 
     def begin(self, store: Any, header: dict[str, Any], now: int) -> None:
         super().begin(store, header, now)

@@ -14,6 +14,7 @@ from itertools import chain, repeat
 from typing import Any
 
 from firesteel.datastream.functions import ProcessAllWindowFunction, ProcessWindowFunction
+from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.window import MergingWindowAssigner, TriggerResult
 from firesteel.errors import ProgramError, short_repr
 from firesteel.graph.specs import WindowSpec
@@ -95,6 +96,9 @@ class WindowOperator(KeyedOperator):
 
     def changes(self) -> Iterable[tuple[bytes, bytes | None]]:
         return chain(super().changes(), self.windows.changes(), self.event.changes(), self.processing.changes())
+
+    def timer_queues(self) -> dict[TimeDomain, TimerQueue]:
+        return {TimeDomain.EVENT_TIME: self.event, TimeDomain.PROCESSING_TIME: self.processing}
 
     def next_processing_timer(self) -> int | None:
         return self.processing.next_due()

@@ -76,8 +76,8 @@ class KeyedStateBackend:
         self._tables: dict[str, Table] = {}
         self.shared = False
         """Whether a state holds objects that can be changed in place, so that results must be copied."""
-        self._prepared: set[Any] = set()
-        """The keys of the chunk at hand, for states that are asked for only now. Not kept if all is in memory."""
+        self._chunk: Collection[Any] = ()
+        """The keys at hand, for states that are asked for only now. Not kept if all is in memory."""
         self._records = 0
         self._store: StateStore | None = None
         self._header: dict[str, Any] = {}
@@ -109,11 +109,18 @@ class KeyedStateBackend:
         if table is None:
             assert self._store is not None, "state is reachable between begin() and changes() only"
             make = self._factory.table if kind == "entries" else self._factory.blocks
-            shape = self._header.setdefault(name, {}).setdefault(kind, {})
+            kept = self._header.setdefault(name, {})
+            backend = type(self._factory).__name__
+            if kept.setdefault("tables", backend) != backend:
+                raise ProgramError(
+                    f"State {name!r} was saved by another state backend ({kept['tables']}) than this program's "
+                    f"({backend}). Go back to that one: state.backend.type, or set_state_backend()."
+                )
+            shape = kept.setdefault(kind, {})
             table = make(self._uid + b"\0" + full.encode(), self._store, shape)
             self._tables[full] = table
             if kind == "entries":
-                table.load(self._prepared)
+                table.load(self._chunk)
         return table
 
     def new_id(self) -> int:
@@ -150,7 +157,7 @@ class KeyedStateBackend:
                 table.reopen(store, header.setdefault(name, {}).setdefault(kind, {}))
         else:
             self._tables = {}
-        self._prepared = set()
+        self._chunk = ()
         for descriptor, state in self._states.values():
             self._attach(descriptor, state)
 
@@ -159,10 +166,10 @@ class KeyedStateBackend:
         self._records += len(keys)
         if self._factory.memory is None:
             return
-        self._prepared = set(keys)
+        self._chunk = keys
         if self._short_of_memory():
             self._relieve()
-        self._load(self._prepared)
+        self._load(keys)
 
     @property
     def lazy(self) -> bool:
@@ -171,8 +178,7 @@ class KeyedStateBackend:
 
     def ensure(self, key: Any) -> None:
         """Makes sure that one more key's state is in memory."""
-        if self._factory.memory is not None and key not in self._prepared:
-            self._prepared.add(key)
+        if self._factory.memory is not None:
             self._load((key,))
 
     def _load(self, keys: Collection[Any]) -> None:

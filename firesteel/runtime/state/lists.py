@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from firesteel.datastream.state import ListState, ListStateDescriptor
 from firesteel.errors import ProgramError, short_repr
@@ -40,21 +41,32 @@ class BigList:
 
 
 class BigListView:
-    """The elements of a big list as they are when they are reached, block by block.
+    """The elements of a big list as it was when it was asked for, read block by block.
 
-    Elements that are added while it is read are left out: an iteration that appends must end.
+    Elements that are added while it is read are left out: an iteration that appends must end. If the list is cleared
+    meanwhile, what was not read yet is read before it goes.
     """
 
     def __init__(self, blocks: Table, whole: BigList) -> None:
         self._blocks = blocks
+        self.whole = whole
         self._keys = whole.block_keys()
         self._tail = whole.tail.copy()
+        self._rescued: dict[tuple[int, int], Any] | None = None
 
     def __iter__(self) -> Iterator[Any]:
         for start in range(0, len(self._keys), _READ_AT_ONCE):
-            for block in self._blocks.peek(self._keys[start : start + _READ_AT_ONCE]):
+            for block in self._peek(self._keys[start : start + _READ_AT_ONCE]):
                 yield from block or ()
         yield from self._tail
+
+    def _peek(self, keys: list[tuple[int, int]]) -> list[Any]:
+        return self._blocks.peek(keys) if self._rescued is None else [self._rescued[key] for key in keys]
+
+    def rescue(self) -> None:
+        """Takes all blocks into memory."""
+        if self._rescued is None:
+            self._rescued = dict(zip(self._keys, self._blocks.peek(self._keys), strict=True))
 
 
 class LiveListState(Handle, ListState[Any]):
@@ -65,6 +77,7 @@ class LiveListState(Handle, ListState[Any]):
         self._fits = descriptor.elem_type_info.checker()
         self._elements = descriptor.elem_type_info
         self.blocks: Table
+        self._views: WeakSet[BigListView] = WeakSet()
 
     @property
     def shared(self) -> bool:
@@ -87,7 +100,9 @@ class LiveListState(Handle, ListState[Any]):
             return []
         if known.__class__ is list:
             return known.copy()
-        return BigListView(self.blocks, known)
+        view = BigListView(self.blocks, known)
+        self._views.add(view)
+        return view
 
     def add(self, value: Any) -> None:
         if value is None or (self._fits is not None and not self._fits(value)):
@@ -144,6 +159,8 @@ class LiveListState(Handle, ListState[Any]):
         """Removes the blocks of a big list, all or those before a number."""
         known = self.table.get(key)
         if isinstance(known, BigList):
+            for view in [view for view in self._views if view.whole is known]:
+                view.rescue()
             end = known.end if until is None else until
             for number in range(known.first, end):
                 self.blocks.put((known.id, number), None)

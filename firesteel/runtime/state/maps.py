@@ -182,8 +182,7 @@ class LiveMapState(Handle, MapState[Any, Any]):
     def clear(self) -> None:
         known = self.table.get(self._backend.key)
         if isinstance(known, BigMap):
-            for number in range(known.blocks):
-                self.blocks.put((known.id, number), None)
+            self.drop_blocks(known)
         super().clear()
 
     def forget(self, key: Any) -> None:
@@ -199,8 +198,13 @@ class LiveMapState(Handle, MapState[Any, Any]):
         for key in gone:
             del block[key]
         if gone:
-            self.blocks.put(at, block)
+            self.blocks.put(at, block or None)
         return len(gone)
+
+    def drop_blocks(self, known: BigMap) -> None:
+        """Removes all that a big map has in blocks."""
+        for number in range(known.blocks):
+            self.blocks.put((known.id, number), None)
 
     def _in_blocks(self, entries: dict[Any, Any]) -> BigMap:
         wanted = -(-len(entries) // PER_BLOCK)

@@ -20,10 +20,10 @@ from __future__ import annotations
 import math
 import pickle
 import struct
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
-from firesteel.runtime.keys import stable_hash
+from firesteel.runtime.keys import stable_hashes
 from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import KEEP, NEW, Entry, Judge, Table
 
@@ -52,11 +52,11 @@ def slot(number: int, pages: int) -> int:
     return page if page < pages else page & ((top >> 1) - 1)
 
 
-def pages_of(keys: Iterable[Any], pages: int) -> list[int]:
+def pages_of(keys: Collection[Any], pages: int) -> list[int]:
     """The page of each key. The low bits of its hash already chose the subtask, so the high ones are mixed in."""
     top = 1 << (pages - 1).bit_length()
     mask, half = top - 1, (top >> 1) - 1
-    found = [(hashed ^ (hashed >> 15)) & mask for hashed in map(stable_hash, keys)]
+    found = [(hashed ^ (hashed >> 15)) & mask for hashed in stable_hashes(list(keys))]
     return [page if page < pages else page & half for page in found]
 
 
@@ -103,7 +103,7 @@ class PagedTable(Table):
 
     def load(self, keys: Iterable[Hashable]) -> None:
         live, members = self.live, self._members
-        new = [key for key in keys if key not in live]
+        new = list(dict.fromkeys([key for key in keys if key not in live]))
         if not new:
             return
         numbers = pages_of(new, self._shape["pages"])
@@ -118,9 +118,10 @@ class PagedTable(Table):
         return [self.get(key) for key in keys]
 
     def every_key(self) -> Iterator[list[Any]]:
-        # Pages that are split meanwhile give entries to pages beyond these, which were in one of them already.
         for start in range(0, pages := self._shape["pages"], _READ_AT_ONCE):
-            numbers = range(start, min(start + _READ_AT_ONCE, pages))
+            window = range(start, min(start + _READ_AT_ONCE, pages))
+            # A page that was split meanwhile gave entries to new ones. They are visited with it, or were before.
+            numbers = [*window, *(n for n in range(pages, self._shape["pages"]) if slot(n, pages) in window)]
             self._read(set(numbers).difference(self._members))
             yield [entry[2] for number in numbers for entry in self._members[number] if entry[0] is not None]
 

@@ -252,7 +252,10 @@ class TtlMapState(LiveMapState):
         entry.entries -= gone
         if not gone:
             return KEEP
-        return entry if entry.entries else None
+        if entry.entries:
+            return entry
+        self.drop_blocks(entry)
+        return None
 
 
 TTL_HANDLES: dict[type[StateDescriptor], type[Any]] = {

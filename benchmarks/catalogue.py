@@ -1,0 +1,147 @@
+"""What is measured, on which engines, and what Firesteel aims at, in four groups."""
+
+from benchmarks.cases import BYTEWAX, FIRESTEEL, FIRESTEEL_ROCKSDB, ONE_LOOP, PYFLINK, TWO_LOOPS, Aim, Case
+
+ALL = (FIRESTEEL, PYFLINK, BYTEWAX, ONE_LOOP, TWO_LOOPS)
+RECORDS = 5_000_000
+PATIENCE = 90
+"""Seconds that a large run of PyFlink may take in the groups below: some of its rates are 1,000 records a second."""
+
+ENGINE = (
+    Case(
+        "stateless",
+        "map and filter",
+        "stateless",
+        "rate",
+        ALL,
+        records=RECORDS,
+        most_records={PYFLINK: 2_500_000},
+        aims=(Aim(PYFLINK, 10),),
+    ),
+    Case(
+        "keyed_count_10k",
+        "count per key, 10,000 keys",
+        "keyed_count",
+        "rate",
+        ALL,
+        records=RECORDS,
+        arguments=("--keys", "10000"),
+        most_records={PYFLINK: 500_000},
+        aims=(Aim(PYFLINK, 20), Aim(BYTEWAX, 2), Aim(TWO_LOOPS, 0.25)),
+    ),
+    Case(
+        "keyed_count_1m",
+        "count per key, 1,000,000 keys",
+        "keyed_count",
+        "rate",
+        ALL,
+        records=RECORDS,
+        arguments=("--keys", "1000000"),
+        most_records={PYFLINK: 100_000},
+        aims=(Aim(PYFLINK, 20),),
+    ),
+    Case("startup", "process start to first output", "startup", "startup", (FIRESTEEL, PYFLINK)),
+    Case("empty_batch", "a micro-batch with one record", "empty_batch", "report", (FIRESTEEL,)),
+    Case("memory", "memory of the Python workers", "memory", "report", (FIRESTEEL,), records=20_000_000),
+)
+
+STATE_KINDS = {
+    "list": "list append",
+    "map": "map update and read",
+    "aggregating": "aggregating state",
+    "broadcast": "keyed broadcast join",
+    "co_process": "co-process join",
+}
+"""The choices of ``state_datastream.py --kind`` and what they are called."""
+
+KEY_COUNTS = {"10k": (10_000, 400_000), "1m": (1_000_000, 60_000)}
+"""How many keys, and how many records PyFlink gets with them at most."""
+
+STATE = (
+    *(
+        Case(
+            f"state_{kind}_{size}",
+            f"{title}, {keys:,} keys",
+            "state",
+            "rate",
+            (FIRESTEEL, FIRESTEEL_ROCKSDB, PYFLINK),
+            records=RECORDS,
+            arguments=("--kind", kind, "--keys", str(keys)),
+            most_records={PYFLINK: most},
+            most_seconds={PYFLINK: PATIENCE},
+        )
+        for kind, title in STATE_KINDS.items()
+        for size, (keys, most) in KEY_COUNTS.items()
+    ),
+    Case(
+        "large_state",
+        "10,000,000 keys of 100 characters each",
+        "large_state",
+        "report",
+        (FIRESTEEL_ROCKSDB, FIRESTEEL),
+        records=10_000_000,
+    ),
+)
+
+WINDOW_KINDS = {
+    "tumbling": ("tumbling count", 400_000),
+    "sliding": ("sliding aggregate, six windows a record", 100_000),
+    "session": ("session windows", 200_000),
+    "join": ("window join", None),
+    "interval_join": ("interval join", None),
+}
+"""The choices of ``windows_datastream.py --kind``, and PyFlink's records; None where it has no such operator."""
+
+WINDOWS = tuple(
+    Case(
+        f"window_{kind}",
+        f"{title}, 10,000 keys",
+        "windows",
+        "rate",
+        (FIRESTEEL, PYFLINK) if most else (FIRESTEEL,),
+        records=RECORDS,
+        arguments=("--kind", kind),
+        most_records={PYFLINK: most} if most else {},
+        most_seconds={PYFLINK: PATIENCE},
+    )
+    for kind, (title, most) in WINDOW_KINDS.items()
+)
+
+QUERIES = {
+    "q0": ("pass through", 1_000_000),
+    "q1": ("currency conversion", 1_000_000),
+    "q2": ("selection", 1_000_000),
+    "q3": ("local item suggestion", 1_000_000),
+    "q4": ("average price for a category", 400_000),
+    "q5": ("hot items", 150_000),
+    "q7": ("highest bid", 400_000),
+    "q8": ("monitor new users", 1_000_000),
+    "q11": ("user sessions", 200_000),
+    "q12": ("processing-time windows", 400_000),
+}
+"""The queries of Nexmark, and how many events PyFlink gets at most."""
+
+NEXMARK = tuple(
+    Case(
+        f"nexmark_{query}",
+        f"Nexmark {query}, {title}",
+        "nexmark",
+        "rate",
+        (FIRESTEEL, PYFLINK),
+        records=RECORDS,
+        arguments=("--query", query),
+        most_records={PYFLINK: most},
+        most_seconds={PYFLINK: PATIENCE},
+    )
+    for query, (title, most) in QUERIES.items()
+)
+
+GROUPS: dict[str, tuple[Case, ...]] = {"engine": ENGINE, "state": STATE, "windows": WINDOWS, "nexmark": NEXMARK}
+
+CASES = {case.name: case for cases in GROUPS.values() for case in cases}
+
+MANY_KEYS = ("keyed_count_10k", "keyed_count_1m", 2.0)
+"""A record among the many keys of the second case should cost at most twice one of the first."""
+
+LARGE_STATE = ("large_state", 1.3)
+"""A batch of 1,000 records among many keys should take at most so many times as long as among 10,000."""

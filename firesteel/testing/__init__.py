@@ -1,0 +1,33 @@
+"""The kit for testing functions and whole programs in memory, without Spark. See docs/testing-your-functions.md.
+
+* :class:`OneInputHarness` and :class:`TwoInputHarness` run one function, step by step.
+* :func:`run_pipeline` runs a program and gives its results as lists; :class:`ListSource` feeds it from a script.
+* :class:`Crash` fails a job on purpose.
+"""
+
+from firesteel.testing.crash import Crash, CrashError
+from firesteel.testing.harness import Harness
+from firesteel.testing.one_input import OneInputHarness
+from firesteel.testing.pipeline import collect, run_pipeline
+from firesteel.testing.plan import memory_environment
+from firesteel.testing.snapshot import Snapshot
+from firesteel.testing.source import ListSource
+from firesteel.testing.steps import ProcessingTime, Record, Step, Watermark
+from firesteel.testing.two_input import TwoInputHarness
+
+__all__ = [
+    "Crash",
+    "CrashError",
+    "Harness",
+    "ListSource",
+    "OneInputHarness",
+    "ProcessingTime",
+    "Record",
+    "Snapshot",
+    "Step",
+    "TwoInputHarness",
+    "Watermark",
+    "collect",
+    "memory_environment",
+    "run_pipeline",
+]

@@ -1,0 +1,54 @@
+"""All state of an operator under test, to be put aside and restored from."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, field
+from typing import Any
+
+from firesteel.errors import ProgramError
+from firesteel.runtime.task import HEADER
+
+__all__ = ["Snapshot"]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What an operator had kept when a batch ended: keyed state, operator state, timers, watermarks, the clock.
+
+    Plain data that can be pickled, to be saved as a file for instance: then a test can tell whether a later version of
+    the function still reads what an earlier one wrote.
+    """
+
+    operator: str
+    uid: str
+    backend: str
+    parallelism: int
+    subtask: int
+    processing_time: int
+    cells: dict[bytes, bytes] = field(repr=False)
+    """All that the state store holds."""
+
+    def header(self) -> dict[str, Any]:
+        """What the operator keeps besides keyed state."""
+        _, headers = pickle.loads(self.cells[HEADER])
+        own: dict[str, Any] = headers[self.uid]
+        return own
+
+    def check(self, operator: str, uid: str, backend: str, parallelism: int, subtask: int) -> None:
+        """Refuses an operator that would not find its state here."""
+        if uid != self.uid:
+            raise ProgramError(
+                f"The snapshot was taken of operator {self.operator!r}, but the harness runs {operator!r}. "
+                "Restore it into a harness of the same kind of function."
+            )
+        if backend != self.backend:
+            raise ProgramError(
+                f"The snapshot was taken with the backend {self.backend!r}, but the harness has {backend!r}. "
+                f"Pass backend={self.backend!r}."
+            )
+        if (parallelism, subtask) != (self.parallelism, self.subtask):
+            raise ProgramError(
+                f"The snapshot is of subtask {self.subtask} of {self.parallelism}, but the harness is subtask "
+                f"{subtask} of {parallelism}. A harness does not rescale."
+            )

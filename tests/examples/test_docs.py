@@ -1,0 +1,24 @@
+"""Runs the programs of the documentation's pages and compares what they print with what the pages say."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["state.md", "fault-tolerance.md"])
+def test_a_page_is_one_program_that_prints_what_it_says(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = BLOCK.findall((DOCS / page).read_text())
+    program = tmp_path / "page.py"
+    program.write_text("\n\n".join(code for kind, code in blocks if kind == "python"))
+    monkeypatch.setenv("FIRESTEEL_MASTER", "memory")
+    runpy.run_path(str(program), run_name="__main__")
+    assert capsys.readouterr().out == "".join(text for kind, text in blocks if kind == "text")

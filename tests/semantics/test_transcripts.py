@@ -1,0 +1,44 @@
+"""The same transcripts on the harness, in memory and on Spark: three ways to run a function, one behaviour."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from transcripts import KEY, TRANSCRIPTS
+
+from firesteel.common import WatermarkStrategy
+from firesteel.testing import ListSource, OneInputHarness
+
+BACKENDS = pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+NAMES = pytest.mark.parametrize("name", TRANSCRIPTS)
+
+
+@NAMES
+@BACKENDS
+@pytest.mark.parametrize("between", ["goes on", "ends a batch", "restarts"])
+def test_on_the_harness(name: str, backend: str, between: str) -> None:
+    transcript = TRANSCRIPTS[name]
+    harness = OneInputHarness(transcript.function(), KEY, backend=backend)
+    for step, expected in transcript.lines:
+        assert harness.play([step]) == expected, step
+        if between == "ends a batch":
+            harness.end_batch()
+        if between == "restarts":
+            harness = harness.restore(harness.snapshot())
+    before = len(harness.output)
+    harness.end_input()
+    assert harness.output[before:] == transcript.end
+
+
+@pytest.mark.both_engines
+@NAMES
+@BACKENDS
+def test_on_an_engine(run: Any, name: str, backend: str) -> None:
+    transcript = TRANSCRIPTS[name]
+
+    def build(env: Any) -> Any:
+        steps = env.from_source(ListSource(transcript.steps), WatermarkStrategy.no_watermarks(), "steps")
+        return steps.key_by(KEY).process(transcript.function())
+
+    assert run(build, config={"state.backend.type": backend}) == transcript.results

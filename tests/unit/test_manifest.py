@@ -1,0 +1,170 @@
+"""The manifest of a checkpoint folder: what may go on from it, what is refused, and that a refusal changes nothing."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.engine.manifest import NAME, CheckpointFolder, Manifest
+from firesteel.engine.spark.folder_lock import hold_folder
+from firesteel.errors import CheckpointError
+from firesteel.graph.job_graph import JobGraph
+
+
+def graph(parallelism: int = 2, uid: str = "totals", extra: bool = False, most: int = 128) -> JobGraph:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(parallelism).set_max_parallelism(most)
+    stream = env.from_collection([("a", 1)])
+    if extra:
+        stream = stream.map(lambda record: record)
+    stream.key_by(lambda record: record[0]).sum(1).uid(uid).print()
+    return env._job_graph()
+
+
+def manifest(backend: str = "hashmap", name: str = "job", **changes: Any) -> Manifest:
+    return Manifest.of(name, graph(**changes), backend)
+
+
+def write_query(path: Path, width: int = 2) -> None:
+    """A query's folder as Spark leaves it after batch 1 of a job with one later stage."""
+    query = path / "query"
+    for folder in ("offsets", "commits"):
+        (query / folder).mkdir(parents=True)
+        for batch in (0, 1):
+            (query / folder / str(batch)).write_text('v1\n{"batch": 1}\n-\n')
+            (query / folder / f".{batch}.crc").write_bytes(b"crc")
+    (query / "metadata").write_text('{"id":"4711"}')
+    for partition in range(width):
+        place = query / "state" / "0" / str(partition)
+        place.mkdir(parents=True)
+        for version in (1, 2):
+            (place / f"{version}.changelog").write_bytes(b"changes")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A folder with a checkpoint."""
+    place = tmp_path / "checkpoint"
+    folder = CheckpointFolder(str(place), manifest())
+    assert folder.claim() is False
+    write_query(place)
+    folder.begun()
+    return place
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
+
+
+def refused(path: Path, now: Manifest, words: str) -> None:
+    before = contents(path)
+    with pytest.raises(CheckpointError, match=words) as caught:
+        CheckpointFolder(str(path), now).claim()
+    assert str(path) in str(caught.value)
+    assert contents(path) == before, "nothing may change"
+
+
+def test_the_same_job_goes_on(path: Path) -> None:
+    before = contents(path)
+    folder = CheckpointFolder(str(path), manifest(name="another name"))
+    assert folder.claim() is True
+    folder.begun()
+    assert contents(path) == before
+    assert Manifest.from_json((path / NAME).read_text()).operators == manifest().operators
+
+
+def test_other_jobs_are_refused(path: Path) -> None:
+    refused(path, manifest(uid="sums"), r"another program \(job 'job'\): it has .*uid totals\).*the program has .*sums")
+    refused(path, manifest(extra=True), "the program has 'Map'")
+    refused(path, manifest(parallelism=3), "had parallelism 2 and has 3 now")
+    refused(path, manifest(most=64), "had maximum parallelism 128 and has 64 now")
+    refused(path, manifest(backend="rocksdb"), "backend 'hashmap'; the job has 'rocksdb' now")
+
+
+def remove_state(path: Path) -> None:
+    for file in (path / "query/state/0/1").iterdir():
+        file.unlink()
+    (path / "query/state/0/1").rmdir()
+
+
+def lose_commits(path: Path) -> None:
+    for file in (path / "query/commits").iterdir():
+        file.unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda path: (path / NAME).unlink(), "its manifest .* is missing"),
+        (lambda path: (path / NAME).write_text('{"format": 1, "jo'), "cannot be read"),
+        (lambda path: (path / NAME).write_text("[]"), "it has no format"),
+        (lambda path: (path / NAME).write_text('{"format": 1, "operators": []}'), "it lacks something"),
+        (lambda path: (path / NAME).write_text(json.dumps({"format": 99})), "format 99, of a newer Firesteel"),
+        (lambda path: (path / "query").rename(path / "elsewhere"), "its folder 'query' is missing"),
+        (lambda path: (path / "query/metadata").unlink(), "query/metadata is missing"),
+        (lambda path: (path / "query/metadata").write_text("{"), "query/metadata is damaged"),
+        (lambda path: (path / "query/offsets").rename(path / "lost"), "query/offsets has no entries"),
+        (lambda path: (path / "query/offsets/1").write_text("v1\n{"), "query/offsets/1 is damaged"),
+        (lambda path: (path / "query/commits/1").write_text(""), "query/commits/1 is damaged"),
+        (lose_commits, "query/commits ends at None, but query/offsets at 1"),
+        (remove_state, "state directory query/state/0/1 is missing"),
+        (lambda path: (path / "query/state/0/0/2.changelog").unlink(), "version 2 of the state in query/state/0/0"),
+        (lambda path: (path / "query/state/0/0/2.changelog").write_bytes(b""), "2.changelog is empty"),
+    ],
+)
+def test_a_damaged_folder_is_refused(path: Path, damage: Callable[[Path], Any], words: str) -> None:
+    damage(path)
+    refused(path, manifest(), words)
+
+
+def test_a_batch_that_was_not_committed_is_no_damage(path: Path) -> None:
+    (path / "query/commits/1").unlink()
+    (path / "query/state/0/0/2.changelog").unlink()
+    assert CheckpointFolder(str(path), manifest()).claim() is True
+
+
+def test_a_start_that_came_to_nothing_blocks_nobody(tmp_path: Path) -> None:
+    assert CheckpointFolder(str(tmp_path), manifest()).claim() is False
+    assert CheckpointFolder(str(tmp_path), manifest(uid="sums")).claim() is False
+    assert "sums" in (tmp_path / NAME).read_text()
+    # But offsets are something to lose, even before the first batch is done.
+    write_query(tmp_path)
+    refused(tmp_path, manifest(), "another program")
+
+
+def test_a_folder_is_one_jobs_at_a_time(tmp_path: Path) -> None:
+    held = hold_folder(str(tmp_path))
+    with pytest.raises(CheckpointError, match="Another job has used the checkpoint folder"):
+        hold_folder(str(tmp_path), seconds=0.1)
+    assert held is not None
+    threading.Timer(0.2, held.close).start()
+    began = time.monotonic()
+    again = hold_folder(str(tmp_path), seconds=10)
+    assert again is not None
+    assert 0.1 < time.monotonic() - began < 5, "it waits for one that is about to leave"
+    again.close()
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(CheckpointError, match="is a file"):
+        CheckpointFolder(str(tmp_path / "file"), manifest()).claim()
+    with pytest.raises(CheckpointError, match="cannot be written"):
+        CheckpointFolder(str(tmp_path / "file" / "below"), manifest()).claim()
+
+
+def test_deleting_leaves_what_is_not_the_jobs(path: Path) -> None:
+    folder = CheckpointFolder(str(path), manifest())
+    (path / "notes.txt").write_text("mine")
+    folder.delete()
+    assert [file.name for file in path.iterdir()] == ["notes.txt"]
+    (path / "notes.txt").unlink()
+    folder.delete()
+    assert not path.exists()
