@@ -86,7 +86,7 @@ class WatermarkStrategy:
     ('bounded', 5000)
     """
 
-    kind: Literal["monotonous", "bounded", "none", "generator"]
+    kind: Literal["monotonous", "bounded", "none", "generator", "ingestion"]
     max_out_of_orderness_ms: int = 0
     idle_timeout_ms: int | None = None
     timestamp_assigner: TimestampAssigner | None = None
@@ -105,6 +105,14 @@ class WatermarkStrategy:
         """For elements that come late by at most that much."""
         millis = _millis(max_out_of_orderness, "for_bounded_out_of_orderness", minimum=0)
         return WatermarkStrategy("bounded", max_out_of_orderness_ms=millis)
+
+    @staticmethod
+    def for_ingestion_time() -> WatermarkStrategy:
+        """Event time is when a record came in: the processing time of its micro-batch, which a replay repeats.
+
+        A timestamp that a record may have had is lost, and a timestamp assigner is not asked.
+        """
+        return WatermarkStrategy("ingestion")
 
     @staticmethod
     def no_watermarks() -> WatermarkStrategy:

@@ -133,8 +133,10 @@ class SparkJob(EngineJob):
             raise RuntimeError("the batch failed, and the driver knows why") from None
 
     def _tell_coordinator(self) -> None:
-        assert self._directory is not None
-        path = os.path.join(self._directory, CONTROL)
+        assert self._folder is not None
+        # Beside what the sources keep: a driver that starts anew goes on from there.
+        os.makedirs(self._folder.sources, exist_ok=True)
+        path = os.path.join(self._folder.sources, CONTROL)
         with open(path + ".new", "w", encoding="utf-8") as file:
             json.dump(asdict(self.inbox.word()), file)
         os.replace(path + ".new", path)

@@ -65,7 +65,7 @@ class _StreamReader(DataSourceStreamReader):
 
             payload, settings, durable = _load(self._directory, "coordinator.pkl")
             self._lock = hold_folder(os.path.dirname(durable))
-            control = _Control(os.path.join(self._directory, CONTROL))
+            control = _Control(os.path.join(durable, CONTROL))
             self._coordinator = Coordinator(payload.load().graph, settings, durable, control.word)
         return self._coordinator
 
