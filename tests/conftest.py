@@ -29,6 +29,7 @@ SPARK_SAMPLE = (
     "test_transcripts.py::test_on_an_engine[spark-rocksdb-time to live from writing]",
     "test_event_time.py::test_a_function_chained_to_a_source_sees_event_time_go_on[spark]",
     "test_alignment.py::test_engines_tell_each_other_who_is_idle[spark]",
+    "test_event_time.py::test_ingestion_time_is_when_a_record_came_in[spark-True]",
     "test_splits.py::test_splits_of_one_subtask_wait_for_each_other_and_for_those_of_others[spark]",
     "test_partitioning.py::test_partition_custom_decides_itself[spark]",
     "test_processing_time.py::test_they_fire_in_batch[2-spark]",

@@ -110,7 +110,8 @@ class WatermarkStrategy:
     def for_ingestion_time() -> WatermarkStrategy:
         """Event time is when a record came in: the processing time of its micro-batch, which a replay repeats.
 
-        A timestamp that a record may have had is lost, and a timestamp assigner is not asked.
+        It goes on while nothing comes in. A timestamp that a record may have had is lost, and a timestamp assigner is
+        not asked.
         """
         return WatermarkStrategy("ingestion")
 

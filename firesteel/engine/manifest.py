@@ -3,7 +3,7 @@
     folder/
       firesteel-checkpoint.json   the manifest
       firesteel-lock              held by the job that runs
-      firesteel-sources/          what sources log for themselves
+      firesteel-sources/          what sources log for themselves, and the driver's last word to the coordinator
       query/                      Spark's: metadata, offsets, commits, state
 
 1. At the first start the manifest is written, before anything else.

@@ -31,6 +31,7 @@ class SplitTime:
         self.generator = TimestampGenerator(strategy)
         self.users = UsersGenerator(factory()) if factory is not None else None
         self._timeout = strategy.idle_timeout_ms
+        self._ingestion = strategy.kind == "ingestion"
         self.begin(MIN_TIMESTAMP, None)
 
     def begin(self, level: int, silent_since: int | None) -> None:
@@ -40,7 +41,10 @@ class SplitTime:
         self.seen = False
         self.generator.reset()
 
-    def periodic(self) -> int | None:
+    def periodic(self, now: int) -> int | None:
+        if self._ingestion:
+            # Time passes with or without records.
+            return now - 1
         return self.generator.watermark() if self.users is None else self.users.on_periodic_emit()
 
     def end_batch(self, now: int, held: bool) -> None:
@@ -202,7 +206,7 @@ class EventTime:
 
     def _periodic(self, split: SplitTime) -> int:
         try:
-            watermark = split.periodic()
+            watermark = split.periodic(self._operator.clock.processing_time)
         except Exception as error:
             raise self._operator.failure(error) from error
         return MIN_TIMESTAMP if watermark is None else watermark
