@@ -37,6 +37,7 @@ PAYMENTS = [("a", 3, 9), ("a", 5, 1), ("b", 15, 20), ("c", 19, 4), ("d", 2, 7)]
 """Key, time, value."""
 
 TUMBLING = TumblingEventTimeWindows.of(ms(10))
+BACKENDS = pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 MODES = pytest.mark.parametrize("mode", [STREAMING, BATCH], ids=["streaming", "batch"])
 
 
@@ -53,27 +54,35 @@ def paired(order: Any, payment: Any) -> str:
 
 @pytest.mark.both_engines
 @MODES
-def test_window_join(run: Any, parallelism: int, mode: RuntimeExecutionMode) -> None:
+@BACKENDS
+def test_window_join(run: Any, parallelism: int, mode: RuntimeExecutionMode, backend: str) -> None:
     def build(env: StreamExecutionEnvironment) -> Any:
         orders, payments = two(env)
         return orders.join(payments).where(first).equal_to(first).window(TUMBLING).apply(paired)
 
-    assert sorted(run(build, parallelism, mode=mode)) == ["a book 1", "a book 9", "c cup 4"]
+    assert sorted(run(build, parallelism, {"state.backend.type": backend}, mode)) == ["a book 1", "a book 9", "c cup 4"]
 
 
 @MODES
-def test_join_in_sliding_windows_and_sessions(run: Any, parallelism: int, mode: RuntimeExecutionMode) -> None:
+@BACKENDS
+def test_join_in_sliding_windows_and_sessions(
+    run: Any, parallelism: int, mode: RuntimeExecutionMode, backend: str
+) -> None:
     def build(env: StreamExecutionEnvironment, windows: Any) -> Any:
         orders, payments = two(env)
         return orders.join(payments).where(first).equal_to(first).window(windows).apply(paired)
 
     sliding = SlidingEventTimeWindows.of(ms(10), ms(5))
     # [-5, 5) and [0, 10) hold both the book and 9.
-    assert sorted(run(lambda env: build(env, sliding), parallelism, mode=mode)) == [
+    assert sorted(run(lambda env: build(env, sliding), parallelism, {"state.backend.type": backend}, mode)) == [
         *("a book 1", "a book 9", "a book 9", "a pen 1", "c cup 4")
     ]
     sessions = EventTimeSessionWindows.with_gap(ms(6))
-    assert sorted(run(lambda env: build(env, sessions), parallelism, mode=mode)) == ["a book 1", "a book 9", "c cup 4"]
+    assert sorted(run(lambda env: build(env, sessions), parallelism, {"state.backend.type": backend}, mode)) == [
+        "a book 1",
+        "a book 9",
+        "c cup 4",
+    ]
 
 
 class Rich(FlatJoinFunction):
@@ -95,7 +104,10 @@ def test_a_flat_join_gives_any_number_of_results(run: Any) -> None:
 
 
 @MODES
-def test_a_co_group_sees_windows_of_one_side_too(run: Any, parallelism: int, mode: RuntimeExecutionMode) -> None:
+@BACKENDS
+def test_a_co_group_sees_windows_of_one_side_too(
+    run: Any, parallelism: int, mode: RuntimeExecutionMode, backend: str
+) -> None:
     class Outer(CoGroupFunction):
         def co_group(self, first: Any, second: Any) -> Iterator[str]:
             key = (first or second)[0][0]
@@ -105,7 +117,7 @@ def test_a_co_group_sees_windows_of_one_side_too(run: Any, parallelism: int, mod
         orders, payments = two(env)
         return orders.co_group(payments).where(first).equal_to(first).window(TUMBLING).apply(Outer())
 
-    assert sorted(run(build, parallelism, mode=mode)) == [
+    assert sorted(run(build, parallelism, {"state.backend.type": backend}, mode)) == [
         "a ['book'] [1, 9]",
         "a ['pen'] []",
         "b ['lamp'] []",
@@ -158,12 +170,13 @@ class Stamp(ProcessFunction):
 
 @pytest.mark.both_engines
 @MODES
-def test_interval_join(run: Any, parallelism: int, mode: RuntimeExecutionMode) -> None:
+@BACKENDS
+def test_interval_join(run: Any, parallelism: int, mode: RuntimeExecutionMode, backend: str) -> None:
     def build(env: StreamExecutionEnvironment) -> Any:
         orders, payments = (stream.key_by(first) for stream in two(env))
         return orders.interval_join(payments).between(ms(-7), ms(6)).process(Within()).process(Stamp())
 
-    assert sorted(run(build, parallelism, mode=mode)) == [
+    assert sorted(run(build, parallelism, {"state.backend.type": backend}, mode)) == [
         (("a book 1", 1, 5, 5), 5),
         (("a book 9", 1, 3, 3), 3),
         (("a pen 1", 12, 5, 12), 12),
