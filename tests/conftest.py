@@ -22,6 +22,7 @@ ENGINES: dict[str, dict[str, str]] = {
 }
 """The settings that choose an engine. The first one is for tests without the mark."""
 
+WINDOWS = "test_window_transcripts.py::test_on_an_engine"
 SPARK_SAMPLE = (
     "test_word_count.py::test_batch_gives_final_counts_only[3-spark]",
     "test_dataflow.py::test_none_is_a_record_and_a_key[2-spark]",
@@ -38,10 +39,10 @@ SPARK_SAMPLE = (
     "test_connected.py::test_both_sides_share_the_state_of_a_key[3-spark-streaming]",
     "test_connected.py::test_one_side_sets_a_timer_the_other_takes_it_back[1-spark-batch]",
     "test_async.py::test_timers_behind_the_operator_fire_between_the_right_records[unordered-spark-3]",
-    "test_window_transcripts.py::test_on_an_engine[spark-functions: clear is called for sessions with a fold-hashmap-1]",
-    "test_window_transcripts.py::test_on_an_engine[spark-lateness: late records to a side output, none is dropped-rocksdb-3]",
-    "test_window_transcripts.py::test_on_an_engine[spark-sessions: a continuous trigger goes on in the merged window-hashmap-3]",
-    "test_window_transcripts.py::test_on_an_engine[spark-evictors: an evictor in windows that merge-rocksdb-1]",
+    f"{WINDOWS}[spark-functions: clear is called for sessions with a fold-hashmap-1]",
+    f"{WINDOWS}[spark-lateness: late records to a side output, none is dropped-rocksdb-3]",
+    f"{WINDOWS}[spark-sessions: a continuous trigger goes on in the merged window-hashmap-3]",
+    f"{WINDOWS}[spark-evictors: an evictor in windows that merge-rocksdb-1]",
     "test_windows.py::test_batch_gives_what_streaming_gives[3-spark-sessions-rocksdb-batch]",
     "test_windows.py::test_dropped_records_are_counted_for_the_jobs_result[spark]",
     "test_joins.py::test_window_join[2-spark-hashmap-batch]",
