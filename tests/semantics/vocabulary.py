@@ -214,6 +214,11 @@ def groups(lefts: list[Record], rights: list[Record]) -> list[str]:
     return [f"{name}: {' '.join(str(v) for _, v in lefts)} / {' '.join(str(v) for _, v in rights)}"]
 
 
+def sides(lefts: list[Record], rights: list[Record]) -> list[str]:
+    """The same for scripts, which have no spaces at an end: ``a: 2 / -``."""
+    return [" ".join(word or "-" for word in line.split(" ")) for line in groups(lefts, rights)]
+
+
 class BelowZero(Trigger[Any, Any]):
     """Fires at a negative value, counts the others in its state, and fires a millisecond of event time after the
     third. In windows that merge, the counts are added and the timer is set anew."""
