@@ -86,7 +86,7 @@ class WatermarkStrategy:
     ('bounded', 5000)
     """
 
-    kind: Literal["monotonous", "bounded", "none", "generator"]
+    kind: Literal["monotonous", "bounded", "none", "generator", "ingestion"]
     max_out_of_orderness_ms: int = 0
     idle_timeout_ms: int | None = None
     timestamp_assigner: TimestampAssigner | None = None
@@ -107,6 +107,15 @@ class WatermarkStrategy:
         return WatermarkStrategy("bounded", max_out_of_orderness_ms=millis)
 
     @staticmethod
+    def for_ingestion_time() -> WatermarkStrategy:
+        """Event time is when a record came in: the processing time of its micro-batch, which a replay repeats.
+
+        It goes on while nothing comes in. A timestamp that a record may have had is lost, and a timestamp assigner is
+        not asked.
+        """
+        return WatermarkStrategy("ingestion")
+
+    @staticmethod
     def no_watermarks() -> WatermarkStrategy:
         """Timestamps only: event time stands still until the end of the input."""
         return WatermarkStrategy("none")
@@ -119,6 +128,8 @@ class WatermarkStrategy:
                 "for_generator() needs a class or function that makes a WatermarkGenerator, "
                 f"got {short_repr(generator_factory, 60)}."
             )
+        if isinstance(generator_factory, type):
+            expect_generator(generator_factory)
         return WatermarkStrategy("generator", generator_factory=generator_factory)
 
     def with_timestamp_assigner(self, timestamp_assigner: TimestampAssigner) -> WatermarkStrategy:
@@ -152,6 +163,16 @@ class WatermarkStrategy:
             alignment_group=watermark_group,
             max_drift_ms=_millis(max_allowed_watermark_drift, "with_watermark_alignment", minimum=0),
             alignment_interval_ms=_millis(interval, "with_watermark_alignment", minimum=1),
+        )
+
+
+def expect_generator(made: Any) -> None:
+    """An error unless it has what the runtime calls."""
+    missing = [name for name in ("on_event", "on_periodic_emit") if not callable(getattr(made, name, None))]
+    if missing:
+        raise ProgramError(
+            f"for_generator() needs what makes a WatermarkGenerator, got {short_repr(made, 60)} without "
+            f"{' and '.join(missing)}()."
         )
 
 

@@ -8,15 +8,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CHUNK_RECORDS", "Chunk", "Chunks", "SplitSource"]
+__all__ = ["CHUNK_RECORDS", "Chunk", "Chunks", "Split", "SplitSource"]
 
 CHUNK_RECORDS = 8192
 """Records that a source hands over at once."""
 
 Chunk = tuple[list[Any], list[int] | None]
 Chunks = Iterator[Chunk]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Among what a source reads: the chunks that follow are of this split."""
+
+    name: str
 
 
 class SplitSource(ABC):
@@ -57,6 +65,17 @@ class SplitSource(ABC):
     def plan(self, start: Any, end: Any, parallelism: int) -> list[Any]:
         """What each subtask reads between two positions, in order: subtask 0 the first block, and so on."""
 
+    def splits(self, position: Any, parallelism: int) -> list[list[str]] | None:
+        """The splits that may bring records after a position, per subtask that reads them.
+
+        A split is a part of the source with an event time of its own: a partition, or a file of several that are read
+        side by side. A watermark strategy on the source works on each by itself, and the slowest of them decides. So a
+        split must be named here as long as others have to wait for it, whether a batch has records of it or not. It
+        stays with its subtask as long as there are as many of them.
+        None is for a source whose subtasks read one piece each.
+        """
+        return None
+
     def open(self, context: Any) -> None:  # noqa: B027 - optional to override
         """Called once in each task before its first share, with the task's runtime context."""
 
@@ -64,10 +83,11 @@ class SplitSource(ABC):
         """Called once in each task that opened it, after the last share or when the job ends otherwise."""
 
     @abstractmethod
-    def read(self, share: Any) -> Iterator[Chunk | int]:
+    def read(self, share: Any) -> Iterator[Chunk | int | Split]:
         """The records of a share, in chunks, each with its timestamps or None.
 
-        A source that knows event time itself may put watermarks between them, as plain ints.
+        A source that has :meth:`splits` says of which one the following chunks are. A source that knows event time
+        itself may put watermarks between them, as plain ints.
         """
 
     def processing_time(self, position: Any) -> int | None:

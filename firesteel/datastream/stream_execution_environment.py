@@ -263,10 +263,11 @@ class StreamExecutionEnvironment:
         """A stream of what a source reads, with event time by the given strategy."""
         if not isinstance(source, Source):
             raise ProgramError(f"from_source() takes an instance of Source, got {short_repr(source, 80)}.")
-        stream = self._source(f"Source: {source_name}", source.split_source(), type_info)
-        if watermark_strategy.kind == "none" and watermark_strategy.timestamp_assigner is None:
-            return stream
-        return stream.assign_timestamps_and_watermarks(watermark_strategy)
+        given = watermark_strategy
+        # One that says nothing leaves event time to the source.
+        silent = given.kind == "none" and given.timestamp_assigner is None and given.idle_timeout_ms is None
+        strategy = None if silent else given
+        return self._source(f"Source: {source_name}", source.split_source(), type_info, strategy=strategy)
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
         """A bounded stream of the lines of a file, or of all files of a folder."""
@@ -283,11 +284,16 @@ class StreamExecutionEnvironment:
         return self._source("Source: Socket Stream", source, Types.STRING(), parallel=False)
 
     def _source(
-        self, name: str, source: SplitSource, type_info: TypeInformation | None, parallel: bool = True
+        self,
+        name: str,
+        source: SplitSource,
+        type_info: TypeInformation | None,
+        parallel: bool = True,
+        strategy: WatermarkStrategy | None = None,
     ) -> DataStream:
         node = self._program.add(
             name=name,
-            spec=SourceSpec(source),
+            spec=SourceSpec(source, strategy, self._config.get_auto_watermark_interval()),
             inputs=(),
             built_at=caller_location(),
             output_type=type_info,

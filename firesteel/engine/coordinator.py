@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from firesteel.connectors.source import SplitSource
+from firesteel.engine.alignment import aligned, makers_of_event_time, strategy_of
 from firesteel.engine.settings import Settings
 from firesteel.graph.job_graph import JobGraph
-from firesteel.graph.specs import SourceSpec, TimestampsSpec
+from firesteel.graph.specs import SourceSpec
 from firesteel.runtime.task import SourceShare
 
 if TYPE_CHECKING:
@@ -25,10 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["BatchSizer", "Coordinator", "Word"]
 
 Offset = dict[str, Any]
+Kept = dict[str, Any]
 
 FIRST_BATCH = 4096
 LARGEST_BATCH = 4_000_000
 IDLE_WAIT = 0.02
+INGESTION_TICK = 1000
+"""How often ingestion time advances while nothing comes in, in milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,10 @@ class Word:
 
     wake_at: int | None = None
     """When the next processing-time timer is due."""
-    watermarks: dict[str, int] = field(default_factory=dict)
-    """How far event time is where it is made in stage 0, which keeps no state: by "operator/subtask"."""
+    kept: dict[str, Kept] = field(default_factory=dict)
+    """What operators of stage 0, which has no store, must remember of event time: by "operator/subtask"."""
+    time: int = 0
+    """The processing time of the last batch that the driver has seen."""
     hold: bool = False
     """Whether no batch is to begin until further notice."""
     drain: bool = False
@@ -100,7 +106,8 @@ class Coordinator:
         target = settings.target_ms or (4000 if self._bounded else 1000)
         self._sizer = BatchSizer(target, settings.max_records)
         self._idle_tick = self._shortest_idleness()
-        self._aligned = _aligned(graph)
+        self._makers = makers_of_event_time(graph)
+        self._aligned = aligned(graph, self._makers)
         self._first: int | None = None
         """The first batch that was planned."""
         self._started: tuple[int, float] | None = None
@@ -109,8 +116,11 @@ class Coordinator:
         self._running = False
 
     def _shortest_idleness(self) -> int | None:
-        strategies = [n.spec.strategy for n in self._graph.graph.nodes.values() if isinstance(n.spec, TimestampsSpec)]
-        timeouts = [s.idle_timeout_ms for s in strategies if s.idle_timeout_ms is not None]
+        strategies = [strategy_of(node.spec) for node in self._graph.graph.nodes.values()]
+        timeouts = [s.idle_timeout_ms for s in strategies if s is not None and s.idle_timeout_ms is not None]
+        if any(s is not None and s.kind == "ingestion" for s in strategies):
+            # Event time is the clock, and goes on where nothing comes in.
+            timeouts.append(2 * INGESTION_TICK)
         return min(timeouts) if timeouts else None
 
     def start(self) -> None:
@@ -131,7 +141,7 @@ class Coordinator:
         if self._restore is not None:
             positions.update(self._restore.positions(self._graph))
             start["time"] = self._restore.manifest.time
-            start["watermarks"] = self._restore.watermarks(self._graph)
+            start["kept"] = self._restore.kept(self._graph)
         return start
 
     def next(self, start: Offset) -> Offset:
@@ -151,9 +161,9 @@ class Coordinator:
         if not self._due():
             time.sleep(IDLE_WAIT)
             return start
-        # What the driver does not know yet after a restart, the last batch's offset does.
-        watermarks = {**start.get("watermarks", {}), **word.watermarks}
-        positions, records, full = self._positions(start, self._paused(watermarks))
+        kept = self._remembered(start, word)
+        paused = self._aligned.paused(kept)
+        positions, records, full = self._positions(start, paused)
         last = all(source.ended(positions[node_id]) for node_id, source in self._sources.items())
         now = max(self._now(positions), start["time"])
         if not (full or last or self._checkpoint_due()):
@@ -164,39 +174,25 @@ class Coordinator:
             return start
         self._fresh = False
         self._started = (records, time.monotonic())
-        return {
-            "batch": start["batch"] + 1,
-            "time": now,
-            "last": last,
-            "positions": positions,
-            "watermarks": watermarks,
-        }
+        offset = {"batch": start["batch"] + 1, "time": now, "last": last, "positions": positions, "kept": kept}
+        return {**offset, "paused": sorted(paused)} if paused else offset
 
     def _last(self, start: Offset, word: Word) -> Offset:
         """The offset of a batch that ends the job where it is."""
         if start["last"]:
             return start
+        kept = self._remembered(start, word)
         self._fresh = False
         now = max(self._now(start["positions"]), start["time"])
-        watermarks = {**start.get("watermarks", {}), **word.watermarks}
-        return {**start, "batch": start["batch"] + 1, "time": now, "last": True, "watermarks": watermarks}
+        return {**start, "batch": start["batch"] + 1, "time": now, "last": True, "kept": kept}
 
-    def _paused(self, watermarks: dict[str, int]) -> set[str]:
-        """Sources that are too far ahead of the slowest one of their alignment group."""
-        levels: dict[str, dict[int, int]] = {}
-        for place, level in watermarks.items():
-            node_id = int(place.split("/")[0])
-            if node_id in self._aligned:
-                group = levels.setdefault(self._aligned[node_id].group, {})
-                group[node_id] = min(level, group.get(node_id, level))
-        paused: set[str] = set()
-        for node_id, member in self._aligned.items():
-            group = levels.get(member.group, {})
-            # One that has not said anything yet has just begun, and the others wait for it.
-            known = all(other in group for other, one in self._aligned.items() if one.group == member.group)
-            if node_id in group and (not known or group[node_id] > min(group.values()) + member.drift):
-                paused.update(member.sources)
-        return paused
+    def _remembered(self, start: Offset, word: Word) -> dict[str, Kept]:
+        """What operators of stage 0 know of event time. Of a batch whose driver is gone, its offset knows what there
+        was before it, and the word that the driver left in the folder what there was after it, if that was the last."""
+        known: dict[str, Kept] = start.get("kept", {})
+        if not self._fresh or word.time == start["time"]:
+            known = {**known, **word.kept}
+        return {place: one for place, one in known.items() if one}
 
     def _now(self, positions: dict[str, Any]) -> int:
         told = [source.processing_time(positions[node_id]) for node_id, source in self._sources.items()]
@@ -269,11 +265,6 @@ class Coordinator:
             parts = source.plan(here, there, self._graph.source_parallelism[int(node_id)])
             for subtask, part in enumerate(parts):
                 shares[subtask][int(node_id)] = part
-        watermarks: list[dict[int, int]] = [{} for _ in range(width)]
-        for place, level in end.get("watermarks", {}).items():
-            node, subtask = map(int, place.split("/"))
-            if subtask < width:
-                watermarks[subtask][node] = level
         restored: list[Any] = [None] * width
         if self._restore is not None and start["batch"] == 0:
             restored = list(self._restore.shares(self._graph, width))
@@ -281,18 +272,37 @@ class Coordinator:
             # The same batch may be planned twice.
             self._first = end["batch"]
             restored[0] = self._united
+        splits = self._splits(start, end, width)
+        kept = [_kept_by(subtask, end.get("kept", {}), splits[subtask]) for subtask in range(width)]
+        paused = set(end.get("paused", ()))
+        held = frozenset(maker for maker, sources in self._makers.items() if sources & paused)
         return [
             SourceShare(
-                subtask,
-                end["time"],
-                end["last"],
-                shares[subtask],
-                frozenset(ended),
-                watermarks[subtask],
-                restored[subtask],
+                subtask=subtask,
+                time=end["time"],
+                last=end["last"],
+                shares=shares[subtask],
+                ended=frozenset(ended),
+                kept=kept[subtask],
+                splits=splits[subtask],
+                held=held,
+                restored=restored[subtask],
             )
             for subtask in range(width)
         ]
+
+    def _splits(self, start: Offset, end: Offset, width: int) -> list[dict[int, tuple[list[str], list[str]]]]:
+        """Per subtask and source with splits: those that had records left when the batch began, and when it ends."""
+        found: list[dict[int, tuple[list[str], list[str]]]] = [{} for _ in range(width)]
+        for node_id, source in self._sources.items():
+            here, there = start["positions"].get(node_id), end["positions"][node_id]
+            parallelism = self._graph.source_parallelism[int(node_id)]
+            before = source.splits(source.initial() if here is None else here, parallelism)
+            after = source.splits(there, parallelism)
+            if before is not None and after is not None:
+                for subtask, both in enumerate(zip(before, after, strict=True)):
+                    found[subtask][int(node_id)] = both
+        return found
 
     def everything(self) -> list[SourceShare]:
         """The shares of one batch with all there is, for BATCH mode."""
@@ -317,25 +327,17 @@ class Coordinator:
                 source.committed(offset["positions"][node_id])
 
 
-@dataclass(frozen=True)
-class _Aligned:
-    """An operator whose watermarks are aligned with others', and the sources it gets its records from."""
-
-    group: str
-    drift: int
-    sources: frozenset[str]
-
-
-def _aligned(graph: JobGraph) -> dict[int, _Aligned]:
-    found = {}
-    for node in graph.graph.nodes.values():
-        if isinstance(node.spec, TimestampsSpec) and node.spec.strategy.alignment_group is not None:
-            sources, waiting = set(), [node.id]
-            while waiting:
-                here = waiting.pop()
-                if isinstance(graph.graph.nodes[here].spec, SourceSpec):
-                    sources.add(str(here))
-                waiting.extend(edge.source for edge in graph.graph.inputs(here))
-            strategy = node.spec.strategy
-            found[node.id] = _Aligned(strategy.alignment_group or "", strategy.max_drift_ms or 0, frozenset(sources))
+def _kept_by(subtask: int, kept: dict[str, Kept], splits: dict[int, tuple[list[str], list[str]]]) -> dict[int, Kept]:
+    """What the operators of one subtask remember. A split's time is known to whoever read it last, so it follows the
+    split to another subtask."""
+    found: dict[int, Kept] = {}
+    for place, one in kept.items():
+        node, owner = map(int, place.split("/"))
+        if owner == subtask:
+            found.setdefault(node, {}).update((name, value) for name, value in one.items() if name != "splits")
+        mine = splits.get(node, ((), ()))
+        for name, (level, since) in one.get("splits", {}).items():
+            if name in mine[0] or name in mine[1]:
+                known = found.setdefault(node, {}).setdefault("splits", {})
+                known[name] = max(known.get(name, [level, since]), [level, since], key=lambda time: time[0])
     return found

@@ -41,8 +41,8 @@ class Progress:
     watermark: int | None = None
     batch_time: int = 0
     wake_at: int | None = None
-    watermarks: dict[str, int] = field(default_factory=dict)
-    """How far event time is where it is made in stage 0, by "operator/subtask"."""
+    kept: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What operators of stage 0 that make event time must remember, by "operator/subtask"."""
     union_lists: bool = False
     """Whether an operator has union list state."""
     emitted: dict[int, int] = field(default_factory=dict)
@@ -82,7 +82,9 @@ class Inbox:
 
     def take(self, batch: int, cells: Iterable[bytes]) -> None:
         """All cells that a batch sent to the driver."""
-        messages = [(header_of(cell)[2:5], decode(cell)) for cell in cells]
+        headed = [(header_of(cell), decode(cell)) for cell in cells]
+        time_of_batch = max((header[5] for header, _ in headed), default=0)
+        messages = [(header[2:5], message) for header, message in headed]
         messages.sort(key=lambda message: message[0])
         reports: list[TaskReport] = [payload for _, (kind, _, payload) in messages if kind == "report"]
         # 1. Sinks first: what they prepared must be known before the batch is logged.
@@ -92,6 +94,7 @@ class Inbox:
             self._taken = batch
             self._show(messages)
             self._count(reports)
+            self.progress.batch_time = time_of_batch
         if any(report.last for report in reports):
             self.finished.set()
 
@@ -139,8 +142,8 @@ class Inbox:
         progress.wake_at = min(timers, default=None)
         progress.union_lists = progress.union_lists or any(report.union_lists for report in reports)
         for report in reports:
-            for node_id, level in report.watermarks.items():
-                progress.watermarks[f"{node_id}/{report.subtask}"] = level
+            for node_id, lasting in report.kept.items():
+                progress.kept[f"{node_id}/{report.subtask}"] = lasting
             for node_id, count in report.records_out.items():
                 progress.emitted[node_id] = progress.emitted.get(node_id, 0) + count
             for node_id, values in report.metrics.items():
@@ -152,7 +155,7 @@ class Inbox:
 
     def word(self) -> Word:
         """What the coordinator must know of the batches so far."""
-        return Word(self.progress.wake_at, dict(self.progress.watermarks))
+        return Word(self.progress.wake_at, dict(self.progress.kept), self.progress.batch_time)
 
     def collect(self, channel: str) -> Iterator[Any]:
         """The records of an ``execute_and_collect``, as batches bring them."""

@@ -4,7 +4,7 @@
       firesteel-checkpoint.json   the manifest
       firesteel-lock              held by the job that runs
       firesteel-job.pkl           the job itself, for those who replay a batch of it
-      firesteel-sources/          what sources log for themselves
+      firesteel-sources/          what sources log for themselves, and the driver's last word to the coordinator
       firesteel-commits/          what sinks have prepared and not yet committed, one file a batch; the job's id
       query/                      Spark's: metadata, offsets, commits, state
 

@@ -139,8 +139,7 @@ class MemoryJob(EngineJob):
 
     def _offset_now(self) -> dict[str, Any]:
         """The last batch's offset, with event time as that batch left it."""
-        known = self._offset.get("watermarks", {})
-        return {**self._offset, "watermarks": {**known, **self.inbox.progress.watermarks}}
+        return {**self._offset, "kept": {**self._offset.get("kept", {}), **self.inbox.progress.kept}}
 
     def _run_batch(self, batch: int, shares: list[SourceShare]) -> None:
         # 1. From here on the batch is decided, as if it were logged.

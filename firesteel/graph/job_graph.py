@@ -112,7 +112,8 @@ def _widen_sources(graph: StreamGraph, width: dict[int, int]) -> dict[int, int]:
         if not isinstance(node.spec, SourceSpec):
             continue
         found[node.id] = node.parallelism
-        if node.parallelism != 1 or not node.spec.source.splittable:
+        if node.parallelism != 1 or not node.spec.source.splittable or node.spec.strategy is not None:
+            # One generator of watermarks was asked for, not one per block.
             continue
         chain = _implicit_readers(graph, node)
         if chain is not None:

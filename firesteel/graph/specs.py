@@ -71,6 +71,10 @@ class SourceSpec(OperatorSpec):
     """Reads from outside. ``source`` is a :class:`firesteel.connectors.source.SplitSource`."""
 
     source: Any
+    strategy: WatermarkStrategy | None = None
+    """How event time is made, per split of the source; None leaves it to the source itself."""
+    interval: int = 0
+    """As in :class:`TimestampsSpec`."""
 
 
 @dataclass(frozen=True)

@@ -32,13 +32,13 @@ from firesteel.runtime.frames import (
 )
 from firesteel.runtime.operators import Operator, Placement, Port, create_operator
 from firesteel.runtime.operators.sources import SourceOperator
+from firesteel.runtime.operators.timestamps import TimestampsOperator
 from firesteel.runtime.outputs import DirectReceiver, Sender
 from firesteel.runtime.snapshots.restoring import RESTORE, Restorer, restored_frames
 from firesteel.runtime.snapshots.saved import Facts, StateChunk
 from firesteel.runtime.state.factories import HashMapTables
 from firesteel.runtime.state.store import HEADER, StateStore
 from firesteel.runtime.state.tables import TableFactory
-from firesteel.runtime.watermarks import MIN_TIMESTAMP
 
 __all__ = ["JobSpec", "SourceShare", "StageTask", "TaskReport"]
 
@@ -84,8 +84,12 @@ class SourceShare:
     """Per source node what this subtask reads of it."""
     ended: frozenset[int]
     """Sources that have nothing left after this batch."""
-    watermarks: dict[int, int] = field(default_factory=dict)
-    """How far event time was after the last batch, per operator that makes it."""
+    kept: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """What operators that make event time had to remember of the last batch."""
+    splits: dict[int, tuple[list[str], list[str]]] = field(default_factory=dict)
+    """Per source that has splits those of this subtask: with records before the batch's end, with records after it."""
+    held: frozenset[int] = frozenset()
+    """Operators that make event time and whose source may not read, since it is ahead of others."""
     restored: Iterable[StateChunk | Facts] | None = None
     """State that this subtask is to send to others before anything else, read while it is gone through: its share of
     the savepoint that a job begins with."""
@@ -107,8 +111,8 @@ class TaskReport:
     """Whether the batch ended the job's input."""
     union_lists: bool = False
     """Whether an operator has union list state: then a restart needs to unite what the subtasks have."""
-    watermarks: dict[int, int] = field(default_factory=dict)
-    """In stage 0, which keeps no state: how far event time is, per operator that makes it."""
+    kept: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """In stage 0, which has no store: what operators that make event time must remember."""
 
 
 class StageTask:
@@ -244,13 +248,16 @@ class StageTask:
     def run_source(self, share: SourceShare) -> Iterator[Frame]:
         """Stage 0: reads this subtask's share of every source."""
         with _without_gc():
-            makers = [o for n, o in self._operators.items() if isinstance(o.spec, TimestampsSpec)]
-            kept = {o.node.uid: {"own": share.watermarks[o.node.id]} for o in makers if o.node.id in share.watermarks}
+            makers = [o for o in self._operators.values() if isinstance(o, SourceOperator | TimestampsOperator)]
+            for maker in makers:
+                maker.held = maker.node.id in share.held
+                if isinstance(maker, SourceOperator):
+                    maker.splits = share.splits.get(maker.node.id)
+            # Copies: the share may come a second time.
+            kept = {maker.node.uid: dict(share.kept.get(maker.node.id, {})) for maker in makers}
             self._begin(None, kept, share.time)
-            for operator in makers:
-                if operator.node.uid in kept:
-                    # Whoever is chained to it sees event time as it was, and goes on from there.
-                    operator.out.watermark(operator.node.id, operator.clock.watermark)
+            for maker in makers:
+                maker.event_time.repeat()
             if share.restored is not None:
                 yield from restored_frames(self._job.graph, self._subtask, share.restored, share.time)
             records = 0
@@ -259,7 +266,7 @@ class StageTask:
                     for count in operator.read(share.shares.get(node_id), node_id in share.ended):
                         records += count
                         yield from self._drain()
-            yield from self._finish(records, share.last)
+            yield from self._finish(records, share.last, {m.node.id: kept[m.node.uid] for m in makers})
 
     def run(self, cells: Iterable[bytes], store: StateStore) -> Iterator[Frame]:
         """A later stage: processes the frames meant for it and passes on the others."""
@@ -316,7 +323,7 @@ class StageTask:
         if not last:
             for operator in self._operators.values():
                 operator.on_processing_time(time)
-        yield from self._finish(records, last)
+        yield from self._finish(records, last, {})
         # Only now is everything computed: what the batch changed goes to the store in one sweep.
         for operator in self._operators.values():
             store.write(operator.changes())
@@ -360,7 +367,7 @@ class StageTask:
                 self.close()
             raise
 
-    def _finish(self, records: int, last: bool) -> Iterator[Frame]:
+    def _finish(self, records: int, last: bool, kept: dict[int, dict[str, Any]]) -> Iterator[Frame]:
         for operator in self._operators.values():
             operator.finish(last)
         for sender in self._senders:
@@ -377,11 +384,7 @@ class StageTask:
             metrics={n: o.context.metrics.take() for n, o in self._operators.items()},
             last=last,
             union_lists=any(o.operator_state is not None and o.operator_state.united for o in self._operators.values()),
-            watermarks={
-                n: o.clock.watermark
-                for n, o in self._operators.items()
-                if not self._stage and isinstance(o.spec, TimestampsSpec) and o.clock.watermark > MIN_TIMESTAMP
-            },
+            kept=kept,
         )
         self._to_driver("report", 0, report)
         for operator in self._operators.values():

@@ -11,7 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from firesteel.common.watermark_strategy import WatermarkGenerator, WatermarkOutput, WatermarkStrategy
+from firesteel.common.watermark_strategy import (
+    WatermarkGenerator,
+    WatermarkOutput,
+    WatermarkStrategy,
+    expect_generator,
+)
 
 __all__ = ["MAX_WATERMARK", "MIN_TIMESTAMP", "TimestampGenerator", "UsersGenerator", "WatermarkValve"]
 
@@ -113,6 +118,7 @@ class UsersGenerator(WatermarkOutput):
     """A user's generator, asked in turn for what it emits."""
 
     def __init__(self, generator: WatermarkGenerator) -> None:
+        expect_generator(generator)
         self._generator = generator
         self._emitted: int | None = None
         self.idle = False

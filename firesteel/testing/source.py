@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import zip_longest
 from typing import Any
 
-from firesteel.connectors.source import Chunk, SplitSource
+from firesteel.connectors.source import Chunk, Split, SplitSource
 from firesteel.datastream.connectors.base import Source
 from firesteel.errors import SerializationError, short_repr
 from firesteel.testing.crash import Crash
@@ -33,20 +34,32 @@ class ListSource(Source):
     ...     return source.map(str.upper)
     >>> run_pipeline(build)
     ['A', 'B', 'C']
+
+    A dict of scripts is a source with splits, as partitions of a topic are: each script is a split with an event time
+    of its own, which lasts until its last step. The n-th steps of all splits come together. Splits go to the subtasks
+    by turns, and a watermark is of its split.
+
+    >>> splits = {"north": [[Record("a", 3)], [Record("b", 9)]], "south": [[Record("c", 1)]]}
+    >>> def build(env):
+    ...     return env.from_source(ListSource(splits), WatermarkStrategy.for_monotonous_timestamps(), "stations")
+    >>> run_pipeline(build)
+    ['a', 'c', 'b']
     """
 
-    def __init__(self, steps: Iterable[Step], ends: bool = True) -> None:
-        self._steps = [checked(step) for step in steps]
+    def __init__(self, steps: Iterable[Step] | Mapping[str, Iterable[Step]], ends: bool = True) -> None:
         self._ends = ends
+        self._splits = isinstance(steps, Mapping)
+        scripts = steps if isinstance(steps, Mapping) else {"": steps}
+        self._scripts = {name: [checked(step) for step in script] for name, script in scripts.items()}
 
     def split_source(self) -> SplitSource:
-        times: list[int] = []
-        for step in self._steps:
-            before = times[-1] if times else 0
-            times.append(max(before, step.milliseconds) if isinstance(step, ProcessingTime) else before)
-        scripted = any(isinstance(step, ProcessingTime) for step in self._steps)
-        pickled = [_pickled(step) for step in self._steps]
-        return ScriptReader(pickled, [*times, times[-1]] if scripted else [], self._ends)
+        times = [0]
+        for together in zip_longest(*self._scripts.values()):
+            moments = [step.milliseconds for step in together if isinstance(step, ProcessingTime)]
+            times.append(max([times[-1], *moments]))
+        scripted = any(isinstance(step, ProcessingTime) for script in self._scripts.values() for step in script)
+        scripts = {name: [_pickled(step) for step in script] for name, script in self._scripts.items()}
+        return ScriptReader(scripts, [*times[1:], times[-1]] if scripted else [], self._splits, self._ends)
 
 
 def _pickled(step: Step) -> bytes:
@@ -66,15 +79,16 @@ class ScriptReader(SplitSource):
 
     splittable = False
 
-    def __init__(self, steps: list[bytes], times: list[int], ends: bool = True) -> None:
-        self._steps = steps
+    def __init__(self, scripts: dict[str, list[bytes]], times: list[int], has_splits: bool, ends: bool = True) -> None:
+        self._scripts = scripts
         self._times = times
-        self._end = len(steps) + 1
-        self._last = len(steps) + ends
+        self._has_splits = has_splits
+        self._end = max((len(script) for script in scripts.values()), default=0) + 1
+        self._last = self._end if ends else self._end - 1
         self.bounded = ends
 
     def for_tasks(self) -> SplitSource:
-        return ScriptReader([], [])
+        return ScriptReader({}, [], self._has_splits)
 
     def initial(self) -> int:
         return 0
@@ -91,19 +105,38 @@ class ScriptReader(SplitSource):
     def processing_time(self, position: int) -> int | None:
         return self._times[position - 1] if self._times and position > 0 else None
 
-    def plan(self, start: int, end: int, parallelism: int) -> list[Any]:
-        steps = self._steps[start:end]
-        return [(subtask, steps) for subtask in range(parallelism)]
+    def splits(self, position: int, parallelism: int) -> list[list[str]] | None:
+        if not self._has_splits:
+            return None
+        return [[n for n in names if len(self._scripts[n]) > position] for names in self._shared_out(parallelism)]
 
-    def read(self, share: Any) -> Iterator[Chunk | int]:
-        subtask, steps = share
-        for step in steps:
-            for part in parts(pickle.loads(step)):
-                if isinstance(part, Watermark):
-                    yield part.timestamp
-                elif subtask > 0:
-                    continue
-                elif isinstance(part, Crash):
-                    part.hit()
-                else:
-                    yield from chunks(part)
+    def _shared_out(self, parallelism: int) -> list[list[str]]:
+        names = list(self._scripts)
+        return [names[subtask::parallelism] if self._has_splits else names for subtask in range(parallelism)]
+
+    def plan(self, start: int, end: int, parallelism: int) -> list[Any]:
+        return [
+            (subtask, [(name, self._scripts[name][start:end]) for name in names])
+            for subtask, names in enumerate(self._shared_out(parallelism))
+        ]
+
+    def read(self, share: Any) -> Iterator[Chunk | int | Split]:
+        subtask, scripts = share
+        for together in zip_longest(*(steps for _, steps in scripts)):
+            for (name, _), step in zip(scripts, together, strict=True):
+                if step is not None:
+                    if self._has_splits:
+                        yield Split(name)
+                    yield from self._read(step, with_elements=self._has_splits or subtask == 0)
+
+    @staticmethod
+    def _read(step: bytes, with_elements: bool) -> Iterator[Chunk | int]:
+        for part in parts(pickle.loads(step)):
+            if isinstance(part, Watermark):
+                yield part.timestamp
+            elif not with_elements:
+                continue
+            elif isinstance(part, Crash):
+                part.hit()
+            else:
+                yield from chunks(part)

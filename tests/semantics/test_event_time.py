@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from kit import BATCH, FOREVER, NO_TIME, TimerLog, ascending, first
 
-from firesteel.common import Duration, Types, WatermarkStrategy
+from firesteel.common import Duration, Time, Types, WatermarkStrategy
 from firesteel.common.watermark_strategy import TimestampAssigner, WatermarkGenerator, WatermarkOutput
 from firesteel.datastream import (
     KeyedProcessFunction,
@@ -22,8 +22,8 @@ from firesteel.datastream import (
 )
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.state import ValueStateDescriptor
-from firesteel.errors import JobExecutionError
-from firesteel.testing import OneInputHarness
+from firesteel.datastream.window import TumblingEventTimeWindows
+from firesteel.testing import ListSource, OneInputHarness, ProcessingTime, Record
 
 ONE_BY_ONE = {"firesteel.batch.max-records": "1"}
 
@@ -290,12 +290,6 @@ def test_a_timer_must_be_a_whole_number(run: Any) -> None:
     assert "Keyed Process" in str(caught.value)
 
 
-def test_what_is_no_generator_is_told(run: Any) -> None:
-    strategy = WatermarkStrategy.for_generator(object)  # type: ignore[arg-type]
-    with pytest.raises(JobExecutionError, match=r"for_generator\(\) made an object, not a WatermarkGenerator"):
-        run(lambda env: env.from_collection([1]).assign_timestamps_and_watermarks(strategy))
-
-
 class Times(TimestampAssigner):
     """A number times a step."""
 
@@ -382,3 +376,54 @@ def test_a_source_that_is_far_ahead_waits_for_its_group(run: Any) -> None:
     assert sorted(seen) == sorted([(name, n) for name in ("slow", "fast") for n in range(100)])
     # Ten records of each in the first batch; then the fast one is 900 ms ahead and waits for the slow one's end.
     assert [name for name, _ in seen[20:110]] == ["slow"] * 90
+
+
+@pytest.mark.both_engines
+@pytest.mark.parametrize("on_a_source", [True, False])
+def test_ingestion_time_is_when_a_record_came_in(run: Any, on_a_source: bool) -> None:
+    steps = [[Record("a", 5), "b"], ProcessingTime(100), ["c"], ProcessingTime(250), ["d"]]
+    strategy = WatermarkStrategy.for_ingestion_time()
+
+    def build(env: StreamExecutionEnvironment) -> Any:
+        if on_a_source:
+            stream = env.from_source(ListSource(steps), strategy, "steps")
+        else:
+            stream = env.from_source(ListSource(steps), WatermarkStrategy.no_watermarks(), "steps")
+            stream = stream.assign_timestamps_and_watermarks(strategy)
+        return stream.key_by(lambda _: 0).process(SeesBoth())
+
+    # Every moment is a micro-batch of its own, before the records that come then.
+    assert run(build) == [("a", 0, NO_TIME), ("b", 0, NO_TIME), ("c", 100, 99), ("d", 250, 249)]
+
+
+class SeesBoth(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        yield value, ctx.timestamp(), ctx.timer_service().current_watermark()
+
+
+def test_ingestion_time_windows(run: Any, parallelism: int) -> None:
+    steps = [["a", "b"], ProcessingTime(60), ["c"], ProcessingTime(120), ["d"]]
+
+    def build(env: StreamExecutionEnvironment) -> Any:
+        stream = env.from_source(ListSource(steps), WatermarkStrategy.for_ingestion_time(), "steps")
+        windows = TumblingEventTimeWindows.of(Time.milliseconds(100))
+        return stream.key_by(lambda _: 0).window(windows).reduce(lambda one, other: one + other)
+
+    assert run(build, parallelism) == ["abc", "d"]
+
+
+def test_ingestion_time_goes_on_while_nothing_comes_in(run: Any, parallelism: int) -> None:
+    steps = [["a"], ProcessingTime(99), ProcessingTime(100), ProcessingTime(150)]
+
+    def build(env: StreamExecutionEnvironment) -> Any:
+        stream = env.from_source(ListSource(steps), WatermarkStrategy.for_ingestion_time(), "steps")
+        windows = TumblingEventTimeWindows.of(Time.milliseconds(100))
+        counted = stream.key_by(lambda _: 0).window(windows).reduce(lambda one, other: one + other)
+        return counted.process(WhenItCame())
+
+    assert run(build, parallelism) == [("a", 100)]
+
+
+class WhenItCame(ProcessFunction):
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterator[Any]:
+        yield value, ctx.timer_service().current_processing_time()

@@ -34,11 +34,18 @@ def test_on_the_harness(name: str, backend: str, between: str) -> None:
 @pytest.mark.both_engines
 @NAMES
 @BACKENDS
-def test_on_an_engine(run: Any, name: str, backend: str) -> None:
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_on_an_engine(run: Any, name: str, backend: str, parallelism: int) -> None:
     transcript = TRANSCRIPTS[name]
 
     def build(env: Any) -> Any:
         steps = env.from_source(ListSource(transcript.steps), WatermarkStrategy.no_watermarks(), "steps")
+        # One subtask tells what comes, or a watermark would be told only when all had told it.
+        steps.set_parallelism(1)
         return steps.key_by(KEY).process(transcript.function())
 
-    assert run(build, config={"state.backend.type": backend}) == transcript.results
+    came, expected = run(build, parallelism, {"state.backend.type": backend}), transcript.results
+    if parallelism > 1:
+        # Keys are in different subtasks.
+        came, expected = sorted(came, key=repr), sorted(expected, key=repr)
+    assert came == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -22,13 +23,15 @@ def scripts(draw: st.DrawFn) -> list[Event]:
     """Records of a few keys at any times, and watermarks that rise between them."""
     events: list[Event] = []
     watermark = draw(st.integers(-20, 10))
+    # Small ones hit the edges of windows and intervals, where a millisecond decides.
+    spread = draw(st.sampled_from([3, 10, 30]))
     for number in range(draw(st.integers(0, 25))):
         if draw(st.integers(0, 3)) == 0:
-            watermark += draw(st.integers(1, 25))
+            watermark += draw(st.integers(1, spread))
             events.append(("watermark", None, watermark, NO_TIME))
         else:
             # Around the watermark: early, in time, late, and too late.
-            time = watermark + draw(st.integers(-30, 30))
+            time = watermark + draw(st.integers(-spread, spread))
             events.append(("record", draw(st.sampled_from("abc")), number, time))
     return events
 
@@ -112,6 +115,11 @@ def test_sessions(events: Any, layout: Any, function: str, trigger: str, latenes
     check(Sessions(gap, lateness), stream, events, layout)
 
 
+def _by_moment(lines: list[str]) -> list[list[str]]:
+    """The lines of each moment, without their order."""
+    return [sorted(together) for _, together in itertools.groupby(lines, lambda line: line.rpartition(" at ")[2])]
+
+
 @TRIES
 @given(
     scripts(),
@@ -129,12 +137,14 @@ def test_sessions(events: Any, layout: Any, function: str, trigger: str, latenes
 def test_short_ways_give_what_the_general_one_gives(
     events: Any, layout: Any, function: str, windows: str, lateness: str
 ) -> None:
-    """In the same order, and with the same timestamps, across all keys of a subtask too."""
+    """With the same timestamps, and in the same order across all keys of a subtask too. Only of sessions that end at
+    the same moment either may come first: a timer that was moved takes its new place when it fires."""
     short, general = (
         played(f"keyed.window({windows}){trigger}{lateness}.{function}.process(Stamped())", events, layout)
         for trigger in ("", ".trigger(General())")
     )
-    assert short[1] == general[1]
+    ordered = _by_moment if "Session" in windows else list
+    assert ordered(short[1]) == ordered(general[1])
     assert short[0].dropped == general[0].dropped
     if "Forgetful" not in function or not lateness:
         # A late firing makes that function count a window twice, and clear() takes it off once.

@@ -48,8 +48,9 @@ def test_nothing_is_left_when_all_windows_have_ended(case: Case, backend: str) -
 
 @every_case
 @pytest.mark.parametrize("parallelism", [2, 3])
-def test_parallelism_changes_nothing_but_the_order_of_keys(case: Case, parallelism: int) -> None:
-    _, emitted = play(case, parallelism)
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_parallelism_changes_nothing_but_the_order_of_keys(case: Case, parallelism: int, backend: str) -> None:
+    _, emitted = play(case, parallelism, backend)
     for step, came in zip(case.steps, emitted, strict=True):
         assert sorted(came) == sorted(step.out), told(case)
 
@@ -68,7 +69,21 @@ def test_how_lines_share_micro_batches_changes_nothing(case: Case, batch: int, b
     assert bool(stage.left()) == case.leaves
 
 
+@every_case
+@pytest.mark.parametrize("parallelism", [1, 3])
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_failures_change_nothing(case: Case, parallelism: int, backend: str) -> None:
+    """Every line's batch fails when it is done, and is repeated by new tasks from what the stores held before."""
+    stage, emitted = play(case, parallelism, backend, failing=True)
+    for step, came in zip(case.steps, emitted, strict=True):
+        assert sorted(came) == sorted(step.out), told(case)
+    assert stage.dropped == case.dropped
+
+
 @pytest.mark.both_engines
+@pytest.mark.parametrize("parallelism", [1, 3])
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @cases_without_clock
-def test_on_an_engine(run: Any, case: Case) -> None:
-    assert sorted(map(str, run(case.build, 2))) == sorted(case.outputs())
+def test_on_an_engine(run: Any, case: Case, parallelism: int, backend: str) -> None:
+    came = run(case.build, parallelism, {"state.backend.type": backend})
+    assert sorted(map(str, came)) == sorted(case.outputs())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kit import BATCH, STREAMING, ascending, first
 from vocabulary import ms, text
-from windowkit import case_of, play
+from windowkit import Stage, case_of, play
 
 from firesteel.common import Configuration
 from firesteel.datastream import ProcessWindowFunction, RuntimeExecutionMode, StreamExecutionEnvironment
@@ -33,7 +33,7 @@ from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
 from firesteel.runtime.operators.windows import WindowOperator
 from firesteel.runtime.state.store import MemoryStore
-from firesteel.runtime.task import JobSpec, StageTask
+from firesteel.runtime.task import HEADER, JobSpec, StageTask
 
 RECORDS = [("a", 1, 25), ("b", 2, 3), ("a", 4, 3), ("a", 8, 5), ("b", 16, 41), ("a", 32, 12)]
 """Key, value, time."""
@@ -52,6 +52,7 @@ def keyed(env: StreamExecutionEnvironment, records: Iterable[Any] = RECORDS) -> 
 
 @pytest.mark.both_engines
 @pytest.mark.parametrize("mode", [BATCH, STREAMING], ids=["batch", "streaming"])
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @pytest.mark.parametrize(
     ("windows", "expected"),
     [
@@ -71,13 +72,14 @@ def keyed(env: StreamExecutionEnvironment, records: Iterable[Any] = RECORDS) -> 
     ids=["tumbling", "sliding", "sessions"],
 )
 def test_batch_gives_what_streaming_gives(
-    run: Any, parallelism: int, windows: Any, expected: list[str], mode: RuntimeExecutionMode
+    run: Any, parallelism: int, windows: Any, expected: list[str], backend: str, mode: RuntimeExecutionMode
 ) -> None:
     class Sorted(ProcessWindowFunction[Any, Any, Any, Any]):
         def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterator[str]:
             yield f"{key}{text(context.window(), *sorted(element[1] for element in elements))}"
 
-    came = run(lambda env: keyed(env).window(windows).process(Sorted()), parallelism, mode=mode)
+    config = {"state.backend.type": backend}
+    came = run(lambda env: keyed(env).window(windows).process(Sorted()), parallelism, config, mode)
     assert sorted(came) == sorted(expected)
 
 
@@ -291,6 +293,48 @@ def test_a_lateness_without_end_sets_no_timer(call: str) -> None:
         )
     )
     assert stage.timers() == []
+
+
+def contents(call: str, records: int, backend: str) -> int:
+    """The bytes that stores hold of so many records of one key, in six windows at once."""
+    script = "\n".join(f"a=1 at {100 + n % 10}" for n in range(records))
+    stream = f"keyed.window(SlidingEventTimeWindows.of(ms(600), ms(100))).{call}"
+    stage = Stage(case_of({"case": "size", "stream": stream, "script": script}), 1, backend)
+    stage.batch(records)
+    return sum(len(cell) for store in stage.stores.values() for key, cell in store.content.items() if key != HEADER)
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_a_fold_keeps_one_value_a_window_however_many_records_came(backend: str) -> None:
+    for call in ("reduce(Add())", "aggregate(Sum())", "reduce(Add(), Show())", "trigger(General()).reduce(Add())"):
+        assert contents(call, 2000, backend) < contents(call, 20, backend) + 100, call
+    assert contents("process(Show())", 2000, backend) > 10 * contents("process(Show())", 20, backend)
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+@pytest.mark.parametrize("call", ["reduce(Add())", "trigger(General()).reduce(Add())", "process(Show())"])
+@pytest.mark.parametrize(
+    ("windows", "lateness", "over"),
+    [
+        ("TumblingEventTimeWindows.of(ms(10))", 0, 9),
+        ("TumblingEventTimeWindows.of(ms(10))", 5, 14),
+        ("SlidingEventTimeWindows.of(ms(10), ms(5))", 0, 9),
+        ("SlidingEventTimeWindows.of(ms(10), ms(5))", 5, 14),
+        ("EventTimeSessionWindows.with_gap(ms(7))", 0, 9),
+        ("EventTimeSessionWindows.with_gap(ms(7))", 5, 14),
+    ],
+)
+def test_a_window_is_gone_with_the_watermark_that_ends_its_life(
+    windows: str, lateness: int, over: int, call: str, backend: str
+) -> None:
+    script = f"a=1 at 3\nwatermark {over - 1}\nwatermark {over}"
+    stream = f"keyed.window({windows}).allowed_lateness({lateness}).{call}"
+    stage = Stage(case_of({"case": "life", "stream": stream, "script": script}), 1, backend)
+    held = []
+    for _ in range(3):
+        stage.batch(1)
+        held.append((bool(stage.left()), bool(stage.timers())))
+    assert held == [(True, True), (True, True), (False, False)]
 
 
 def test_words_of_transcripts_are_checked() -> None:

@@ -23,6 +23,7 @@ from firesteel.datastream.window import *  # noqa: F403
 from firesteel.datastream.window import (
     EventTimeTrigger,
     Evictor,
+    MergingWindowAssigner,
     TimeWindow,
     Trigger,
     TriggerResult,
@@ -213,6 +214,11 @@ def groups(lefts: list[Record], rights: list[Record]) -> list[str]:
     return [f"{name}: {' '.join(str(v) for _, v in lefts)} / {' '.join(str(v) for _, v in rights)}"]
 
 
+def sides(lefts: list[Record], rights: list[Record]) -> list[str]:
+    """The same for scripts, which have no spaces at an end: ``a: 2 / -``."""
+    return [" ".join(word or "-" for word in line.split(" ")) for line in groups(lefts, rights)]
+
+
 class BelowZero(Trigger[Any, Any]):
     """Fires at a negative value, counts the others in its state, and fires a millisecond of event time after the
     third. In windows that merge, the counts are added and the timer is set anew."""
@@ -270,6 +276,31 @@ class ByValue(WindowAssigner[Any, TimeWindow]):
 
     def assign_windows(self, element: Record, timestamp: int, context: Any) -> list[TimeWindow]:
         return [TimeWindow(timestamp - back, timestamp + 10) for back in range(element[1])]
+
+    def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
+        return EventTimeTrigger()
+
+    def is_event_time(self) -> bool:
+        return True
+
+
+class Bursts(MergingWindowAssigner[Any, TimeWindow]):
+    """A merging assigner of a user's: windows of 5 that meet become one, as long as that is no longer than 12."""
+
+    def assign_windows(self, element: Record, timestamp: int, context: Any) -> list[TimeWindow]:
+        return [TimeWindow(timestamp, timestamp + 5)]
+
+    def merge_windows(self, windows: Iterable[TimeWindow], callback: Any) -> None:
+        bursts: list[list[TimeWindow]] = []
+        for window in sorted(windows, key=lambda one: (one.start, one.end)):
+            near = bursts and window.start <= max(one.end for one in bursts[-1])
+            if near and window.end - bursts[-1][0].start <= 12:
+                bursts[-1].append(window)
+            else:
+                bursts.append([window])
+        for burst in bursts:
+            if len(burst) > 1:
+                callback.merge(burst, TimeWindow(burst[0].start, max(one.end for one in burst)))
 
     def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
         return EventTimeTrigger()

@@ -162,12 +162,20 @@ class Stage:
         self.tasks: dict[tuple[int, int], StageTask] = {}
         self.dropped = 0
 
-    def batch(self, records: int) -> list[str]:
-        """Runs the next so many events as one micro-batch and returns what it emitted."""
+    def batch(self, records: int, failing: bool = False) -> list[str]:
+        """Runs the next so many events as one micro-batch and returns what it emitted. ``failing``: at the second
+        attempt, what the first one did is lost."""
         self.coordinator._sizer = BatchSizer(1000, records)
         end = self.coordinator.next(self.position)
         shares = self.coordinator.plan(self.position, end)
         self.position = end
+        if failing:
+            before = {place: dict(store.content) for place, store in self.stores.items()}
+            self._frames(shares)
+            self.tasks.clear()
+            for place, store in self.stores.items():
+                store.content.clear()
+                store.content.update(before.get(place, {}))
         return [line for frame in self._frames(shares) if frame.stage == DRIVER for line in self._results(frame)]
 
     def _frames(self, shares: list[SourceShare]) -> list[Frame]:
@@ -206,13 +214,15 @@ class Stage:
         return [kept[domain] for kept in operators for domain in ("event", "processing") if kept.get(domain)]
 
 
-def play(case: Case, parallelism: int = 1, backend: str = "hashmap", batch: int = 1) -> tuple[Stage, list[list[str]]]:
+def play(
+    case: Case, parallelism: int = 1, backend: str = "hashmap", batch: int = 1, failing: bool = False
+) -> tuple[Stage, list[list[str]]]:
     """The job after its end, and what each batch emitted."""
     stage = Stage(case, parallelism, backend)
     emitted = []
     for start in range(0, len(case.steps), batch):
         events = [step.event for step in case.steps[start : start + batch]]
         stage.now = max([stage.now, *(value for kind, _, value, _ in events if kind == "now")])
-        emitted.append(stage.batch(len(events)))
+        emitted.append(stage.batch(len(events), failing))
     assert stage.position["last"]
     return stage, emitted

@@ -76,7 +76,7 @@ def test_a_backend_of_ones_own() -> None:
         ("rocks", r"must be hashmap, rocksdb, or the import path"),
         ("no.such.Module", "No module named 'no'"),
         ("collections.Nothing", "cannot be imported"),
-        ("builtins.repr", "gave str, which lacks memory, table, blocks, swept"),
+        ("builtins.repr", "gave str, which lacks memory, table, blocks, scan, swept"),
     ],
 )
 def test_what_is_no_backend_is_told(path: str, message: str) -> None:

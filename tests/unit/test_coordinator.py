@@ -19,6 +19,7 @@ from firesteel.engine.settings import Settings
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.specs import SourceSpec
 from firesteel.graph.stream_graph import build_stream_graph
+from firesteel.testing import ListSource, Record
 
 NONE = WatermarkStrategy.no_watermarks()
 
@@ -32,7 +33,12 @@ class Clock:
 
 
 def coordinator(
-    build: Any, parallelism: int = 2, settings: Settings | None = None, wake_at: Any = None, clock: Any = None
+    build: Any,
+    parallelism: int = 2,
+    settings: Settings | None = None,
+    wake_at: Any = None,
+    clock: Any = None,
+    word: Any = None,
 ) -> Coordinator:
     env = StreamExecutionEnvironment.get_execution_environment()
     build(env)
@@ -41,7 +47,7 @@ def coordinator(
         graph,
         settings or Settings(),
         "/nonexistent",
-        lambda: Word(wake_at() if wake_at is not None else None),
+        word or (lambda: Word(wake_at() if wake_at is not None else None)),
         clock or (lambda: 1000),
     )
 
@@ -195,6 +201,15 @@ class TestTicks:
         clock.now += 1
         assert c.next(start)["batch"] == 1
 
+    def test_ingestion_time_goes_on(self) -> None:
+        clock = Clock()
+        c, start = self.endless(WatermarkStrategy.for_ingestion_time(), clock=clock)
+        start["time"] = clock.now
+        clock.now += 999
+        assert c.next(start) is start
+        clock.now += 1
+        assert c.next(start)["batch"] == 1
+
     def test_a_restarted_job_ticks_once_to_learn_its_timers(self) -> None:
         c, start = self.endless()
         start["batch"] = 7
@@ -300,3 +315,72 @@ def test_a_backlog_does_not_wait_for_checkpoints() -> None:
     rare = Settings(checkpoint_interval_ms=60_000, max_records=10)
     assert starts(rare) > 10, "full batches"
     assert starts(rare, numbers(95)) == 10, "input that ends"
+
+
+ASCENDING = WatermarkStrategy.for_monotonous_timestamps()
+
+
+def stations(env: Any) -> None:
+    scripts = {name: [[Record(name, n)] for n in range(3)] for name in ("north", "south", "west")}
+    env.from_source(ListSource(scripts), ASCENDING, "stations").print()
+
+
+class TestEventTime:
+    """Stage 0 has no store: what it must remember comes from the driver's word, and is in the offsets."""
+
+    def test_it_goes_into_the_offset_and_from_there_to_each_subtask(self) -> None:
+        told = {"1/0": {"own": 7}, "1/1": {"own": 9, "idle": True}}
+        c = coordinator(numbers(25), settings=Settings(max_records=10), word=lambda: Word(kept=told))
+        first = c.next(c.initial())
+        second = c.next(first)
+        assert second["kept"] == told
+        assert [share.kept for share in c.plan(first, second)] == [{1: told["1/0"]}, {1: told["1/1"]}]
+
+    @pytest.mark.parametrize(("moment", "known"), [(500, 8), (499, 7)])
+    def test_after_a_restart_the_word_counts_if_it_is_of_the_last_batch(self, moment: int, known: int) -> None:
+        """A word of another batch may be that of a run which got further and was given up."""
+        c = coordinator(numbers(25), word=lambda: Word(kept={"1/0": {"own": 8}}, time=moment))
+        start = {**c.initial(), "batch": 3, "time": 500, "kept": {"1/0": {"own": 7}}}
+        assert c.next(start)["kept"] == {"1/0": {"own": known}}
+
+    def test_one_that_has_nothing_to_remember_any_more(self) -> None:
+        c = coordinator(numbers(25), settings=Settings(max_records=10), word=lambda: Word(kept={"1/0": {}}))
+        start = {**c.next(c.initial()), "kept": {"1/0": {"idle": True}}}
+        assert c.next(start)["kept"] == {}
+
+    def test_each_subtask_knows_its_splits_before_and_after_a_batch(self) -> None:
+        c = coordinator(stations)
+        offsets = [c.initial(), *batches(c)]
+        shares = [c.plan(a, b) for a, b in itertools.pairwise(offsets)]
+        both = ["north", "west"]
+        assert [share.splits[1] for share in shares[0]] == [(both, both), (["south"], ["south"])]
+        assert [share.splits[1] for share in shares[2]] == [(both, []), (["south"], [])]
+
+    def test_the_time_of_a_split_follows_it_to_another_subtask(self) -> None:
+        kept = {
+            "1/0": {"own": 4, "splits": {"north": [5, None], "west": [4, 100]}},
+            "1/1": {"splits": {"south": [6, None]}},
+        }
+        c = coordinator(stations, parallelism=3, word=lambda: Word(kept=kept))
+        c.next(c.initial())
+        first = {**c.initial(), "batch": 1, "positions": {"1": 1}}
+        shares = c.plan(first, c.next(first))
+        assert [share.kept[1] for share in shares] == [
+            {"own": 4, "splits": {"north": [5, None]}},
+            {"splits": {"south": [6, None]}},
+            {"splits": {"west": [4, 100]}},
+        ]
+
+    def test_whose_source_must_wait_is_told_to_its_tasks_and_to_a_replay(self) -> None:
+        def build(env: StreamExecutionEnvironment) -> None:
+            aligned = ASCENDING.with_watermark_alignment("group", Duration.of_millis(50))
+            for _ in range(2):
+                env.from_source(NumberSequenceSource(1, 100), aligned, "n").print()
+
+        kept = {"1/0": {"own": 100}, "3/0": {"own": 900}}
+        c = coordinator(build, settings=Settings(max_records=10), word=lambda: Word(kept=kept, time=500))
+        first = c.next(c.initial())
+        assert c.plan(c.initial(), first)[0].held == frozenset()
+        second = json.loads(json.dumps(c.next(first)))
+        assert second["paused"] == ["3"]
+        assert [share.held for share in c.plan(first, second)] == [frozenset({3})] * 2

@@ -1,15 +1,21 @@
-"""Runs what the documentation shows: the code blocks of a page in order, then the tests that they define."""
+"""Runs what the documentation shows: the code blocks of a page in order, then the tests that they define.
+
+Pages that promise it print what they say; pictures are what their script draws; links lead somewhere.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CODE_OR_TEXT = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RUNNABLE = ("testing-your-functions.md",)
 
 
@@ -41,3 +47,38 @@ def test_what_a_page_shows_runs(test: Any) -> None:
 def test_pages_are_linked_from_the_readme() -> None:
     readme = (DOCS.parent / "README.md").read_text()
     assert [page.name for page in DOCS.glob("*.md") if f"docs/{page.name}" not in readme] == []
+
+
+@pytest.mark.parametrize("page", ["time.md"])
+def test_snippets_print_what_the_page_says(
+    page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FIRESTEEL_MASTER", "memory")
+    names: dict[str, object] = {"__name__": "__main__"}
+    printed, compared = "", 0
+    for kind, content in CODE_OR_TEXT.findall((DOCS / page).read_text()):
+        if kind == "python":
+            exec(compile(content, page, "exec"), names)
+            printed = capsys.readouterr().out
+        else:
+            assert printed == content
+            compared += 1
+    assert compared > 5
+
+
+def test_the_picture_of_watermarks_is_what_its_script_draws() -> None:
+    spec = importlib.util.spec_from_file_location("draw_watermarks", DOCS.parent / "tools" / "draw_watermarks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    drawn = script.draw()
+    assert drawn == script.IMAGE.read_text()
+    ElementTree.fromstring(drawn)
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+def test_links_between_pages_lead_somewhere(page: str) -> None:
+    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", (DOCS / page).read_text()):
+        if not target.startswith("http"):
+            assert (DOCS / target).exists(), f"{page} links to {target}"

@@ -22,10 +22,13 @@ from firesteel.datastream import (
     CheckpointedFunction,
     KeyedProcessFunction,
     MapFunction,
+    ProcessJoinFunction,
     RuntimeContext,
     StreamExecutionEnvironment,
 )
+from firesteel.datastream.functions import PassThroughWindowFunction
 from firesteel.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from firesteel.datastream.window import CountTrigger, EventTimeSessionWindows, SlidingEventTimeWindows
 from firesteel.engine.coordinator import Coordinator
 from firesteel.engine.pickling import pickle_job
 from firesteel.engine.settings import Settings
@@ -68,6 +71,11 @@ class Numbering(MapFunction, CheckpointedFunction):
 
     def snapshot_state(self, context: Any) -> None:
         self.saved.update([self.count])
+
+
+class Both(ProcessJoinFunction):
+    def process_element(self, left: int, right: int, ctx: ProcessJoinFunction.Context) -> Iterator[Any]:
+        yield left, right
 
 
 class Slow(AsyncFunction):
@@ -141,7 +149,30 @@ def programs() -> dict[str, Any]:
     def numbered(env: StreamExecutionEnvironment) -> None:
         env.from_collection(list(range(40))).rebalance().map(Numbering()).print()
 
-    return {"keyed": keyed, "shipped": shipped, "asked": asked, "numbered": numbered}
+    def windowed(env: StreamExecutionEnvironment) -> None:
+        timed = env.from_collection([n * 7 % 40 for n in range(40)]).assign_timestamps_and_watermarks(strategy)
+        by_key = timed.key_by(lambda n: n % 5)
+        by_key.window(SlidingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(5))).reduce(max).print()
+        sessions = by_key.window(EventTimeSessionWindows.with_gap(Time.milliseconds(4)))
+        sessions.reduce(max).print()
+        sessions.trigger(CountTrigger.of(2)).apply(PassThroughWindowFunction()).print()
+
+    def joined(env: StreamExecutionEnvironment) -> None:
+        numbers = [n * 7 % 40 for n in range(20)]
+        left, right = (
+            env.from_collection(numbers).assign_timestamps_and_watermarks(strategy).key_by(lambda n: n % 2)
+            for _ in range(2)
+        )
+        left.interval_join(right).between(Time.milliseconds(-3), Time.milliseconds(3)).process(Both()).print()
+
+    return {
+        "keyed": keyed,
+        "shipped": shipped,
+        "asked": asked,
+        "numbered": numbered,
+        "windowed": windowed,
+        "joined": joined,
+    }
 
 
 @pytest.mark.parametrize("program", list(programs()))

@@ -107,8 +107,8 @@ class SavepointManifest:
     firesteel: str
     state_backend: str
     operators: tuple[OperatorEntry, ...]
-    watermarks: dict[str, int]
-    """How far event time was where it is made: by "uid/subtask"."""
+    event_time: dict[str, dict[str, Any]]
+    """How far event time was where it is made, at a source or behind one: by "uid/subtask"."""
     drained: bool = False
     format: int = FORMAT
 

@@ -65,35 +65,37 @@ class Restore:
             if isinstance(node.spec, SourceSpec) and node.uid in known
         }
 
-    def watermarks(self, graph: JobGraph) -> dict[str, int]:
-        """How far event time is where it is made, by "node/subtask": the slowest former subtask decides for all."""
-        lowest: dict[str, int] = {}
-        for name, level in self.manifest.watermarks.items():
-            uid = name.rpartition("/")[0]
-            lowest[uid] = min(level, lowest.get(uid, level))
-        found = {}
+    def kept(self, graph: JobGraph) -> dict[str, dict[str, Any]]:
+        """What operators that make event time go on from, by "node/subtask". Without splits the slowest former subtask
+        decides for all; splits have an event time of their own, which follows them."""
+        by_uid: dict[str, list[dict[str, Any]]] = {}
+        for name, kept in self.manifest.event_time.items():
+            by_uid.setdefault(name.rpartition("/")[0], []).append(kept)
+        found: dict[str, dict[str, Any]] = {}
         for node in graph.graph.nodes.values():
-            if node.uid in lowest and lowest[node.uid] < MAX_WATERMARK:
+            former = by_uid.get(node.uid, [])
+            levels = [kept["own"] for kept in former if kept.get("own", MAX_WATERMARK) < MAX_WATERMARK]
+            if levels:
                 stage = graph.stages[graph.stage_of(node.id)]
-                found.update({f"{node.id}/{subtask}": lowest[node.uid] for subtask in range(stage.parallelism)})
+                found.update({f"{node.id}/{subtask}": {"own": min(levels)} for subtask in range(stage.parallelism)})
+            splits = {name: level for kept in former for name, level in kept.get("splits", {}).items()}
+            if splits:
+                found.setdefault(f"{node.id}/0", {})["splits"] = splits
         return found
 
     def bring_files(self, directory: str) -> None:
         """Puts what sources kept in files of their own to where they look for it, unless it is there already."""
         kept = self.place.inside("sources")
-        if not kept.exists() or os.path.exists(directory):
+        if not kept.exists():
             return
-        selector = fs.FileSelector(kept.path, recursive=True)
-        beside = f"{directory}.new"
-        shutil.rmtree(beside, ignore_errors=True)
-        for info in kept.filesystem.get_file_info(selector):
-            if info.type == fs.FileType.File:
-                there = os.path.join(beside, os.path.relpath(info.path, kept.path))
-                os.makedirs(os.path.dirname(there), exist_ok=True)
-                with kept.filesystem.open_input_stream(info.path) as source, open(there, "wb") as target:
-                    shutil.copyfileobj(source, target)
-        if os.path.isdir(beside):
-            os.rename(beside, directory)
+        for source in kept.filesystem.get_file_info(fs.FileSelector(kept.path)):
+            there = os.path.join(directory, source.base_name)
+            if not os.path.exists(there):
+                beside = f"{there}.new"
+                shutil.rmtree(beside, ignore_errors=True)
+                os.makedirs(beside)
+                fs.copy_files(source.path, beside, source_filesystem=kept.filesystem)
+                os.rename(beside, there)
 
     def shares(self, graph: JobGraph, width: int) -> list[RestoreShare]:
         """What each task of stage 0 reads: of every state a stretch of its rows, in order. State without keys is

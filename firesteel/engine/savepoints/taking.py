@@ -47,10 +47,10 @@ def outline(
         )
         for entry in checkpoint.operators
     )
-    watermarks = {}
-    for place, level in offset.get("watermarks", {}).items():
+    event_time = {}
+    for place, kept in offset.get("kept", {}).items():
         node, _, subtask = place.partition("/")
-        watermarks[f"{uids[node]}/{subtask}"] = level
+        event_time[f"{uids[node]}/{subtask}"] = kept
     return SavepointManifest(
         job=checkpoint.job,
         job_id=job_id,
@@ -60,7 +60,7 @@ def outline(
         firesteel=__version__,
         state_backend=checkpoint.state_backend,
         operators=operators,
-        watermarks=watermarks,
+        event_time=event_time,
         drained=drained,
     )
 
@@ -68,7 +68,8 @@ def outline(
 def copy_sources(directory: str, target: Place) -> None:
     """What sources keep in files of their own: a log that only grows, so it may be copied while it is written."""
     for parent, _, names in os.walk(directory):
-        for name in names:
+        # What lies beside the sources' folders is the driver's.
+        for name in names if parent != directory else ():
             here = os.path.join(parent, name)
             there = target.inside("sources", *os.path.relpath(here, directory).split(os.sep))
             Place(there.address.rpartition("/")[0]).make()

@@ -7,7 +7,6 @@ import logging
 import os
 import shutil
 import tempfile
-import threading
 import time
 from dataclasses import asdict, replace
 from typing import Any
@@ -21,6 +20,7 @@ from firesteel.engine.backends import backend_name
 from firesteel.engine.commit_log import job_id_of
 from firesteel.engine.commit_watcher import CommitWatcher
 from firesteel.engine.control import ControlSocket, RunningJob
+from firesteel.engine.coordinator import Word
 from firesteel.engine.job import EngineJob
 from firesteel.engine.manifest import NAME as CHECKPOINT_MANIFEST
 from firesteel.engine.manifest import CheckpointFolder, Manifest
@@ -36,7 +36,7 @@ from firesteel.engine.spark.lifeline import Lifeline
 from firesteel.engine.spark.query_progress import sizes
 from firesteel.engine.spark.savepoints import offset_of, read_subtasks, savepoint_of_checkpoint, write_state
 from firesteel.engine.spark.session import get_session, import_paths, ship_files
-from firesteel.engine.spark.source import CONTROL, HELD, FiresteelDataSource
+from firesteel.engine.spark.source import CONTROL, HELD, STEER, FiresteelDataSource
 from firesteel.engine.spark.stage import batch_stage, streaming_stage
 from firesteel.engine.submission import Submission
 from firesteel.errors import CheckpointError, JobExecutionError, SavepointError
@@ -60,7 +60,6 @@ class SparkJob(EngineJob):
         self._lifeline: Lifeline | None = None
         self._folder: CheckpointFolder | None = None
         self._control: ControlSocket | None = None
-        self._telling = threading.Lock()
         self._hold = self._drain = self._stopped = False
         self._batch_done = False
         """In BATCH mode: whether the one batch is done. Then it is never repeated."""
@@ -128,7 +127,7 @@ class SparkJob(EngineJob):
         if self._lifeline is not None:
             payload = replace(payload, lifeline=self._lifeline.address)
         write_job(self._directory, payload, whole, self.settings, folder.sources, self.restore, self._united())
-        self._tell_coordinator()
+        self._steer()
         if self.checkpointing.folder is not None:
             folder.keep_job(whole)
         width = self.spec.graph.parallelism
@@ -194,13 +193,15 @@ class SparkJob(EngineJob):
         self._failure = self._failure or error
 
     def _tell_coordinator(self) -> None:
+        assert self._folder is not None
+        # Beside what the sources keep: a driver that starts anew goes on from there.
+        os.makedirs(self._folder.sources, exist_ok=True)
+        _put(os.path.join(self._folder.sources, CONTROL), json.dumps(_without_steering(self.inbox.word())))
+
+    def _steer(self) -> None:
+        """Tells the coordinator whether it may go on. That is not for a driver that starts anew."""
         assert self._directory is not None
-        path = os.path.join(self._directory, CONTROL)
-        word = replace(self.inbox.word(), hold=self._hold, drain=self._drain)
-        with self._telling:
-            with open(path + ".new", "w", encoding="utf-8") as file:
-                json.dump(asdict(word), file)
-            os.replace(path + ".new", path)
+        _put(os.path.join(self._directory, STEER), json.dumps({"hold": self._hold, "drain": self._drain}))
 
     def run(self) -> None:
         watcher = CommitWatcher(self.commits, self._fail)
@@ -241,7 +242,7 @@ class SparkJob(EngineJob):
         if request.drain:
             # Taken when the last batch is done.
             self._drain = True
-            self._tell_coordinator()
+            self._steer()
         elif request.stop:
             # 1. No batch begins any more. 2. The one under way ends. 3. The savepoint. 4. If it failed, all goes on.
             if self._wait_on_hold():
@@ -250,7 +251,7 @@ class SparkJob(EngineJob):
                 self.savepoints.gave_up(request)
                 request.result.set_exception(SavepointError("The job ended before it could be stopped."))
             self._hold = self._stopped
-            self._tell_coordinator()
+            self._steer()
         else:
             self.answer(request)
 
@@ -261,7 +262,7 @@ class SparkJob(EngineJob):
         if os.path.exists(held):
             os.remove(held)
         self._hold = True
-        self._tell_coordinator()
+        self._steer()
         while self._query.isActive and not self.cancelled:
             if os.path.exists(held) or self.inbox.finished.is_set():
                 return True
@@ -280,6 +281,9 @@ class SparkJob(EngineJob):
         stages = len(self.spec.graph.stages) - 1
         parts = write_state(session, folder.query, batch, stages, known.width, target, self.spec.tables)
         copy_sources(folder.sources, target)
+        if self.inbox.progress.batch_time == offset["time"]:
+            # The offset knows event time as it was before the batch, the driver as it was after it.
+            offset = {**offset, "kept": {**offset.get("kept", {}), **self.inbox.progress.kept}}
         complete(target, outline(known, self.job_id, batch, offset, drained), parts)
 
     def _first_commit(self) -> int:
@@ -388,6 +392,16 @@ class SparkJob(EngineJob):
             logger.warning("job %r leaves results that are not committed; %s stays", self.spec.name, self._folder.path)
             return
         self._folder.delete()
+
+
+def _without_steering(word: Word) -> dict[str, Any]:
+    return {name: value for name, value in asdict(word).items() if name not in ("hold", "drain")}
+
+
+def _put(path: str, text: str) -> None:
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(path + ".new", path)
 
 
 def _lifeline(session: SparkSession) -> Lifeline | None:

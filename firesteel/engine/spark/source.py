@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from firesteel.engine.coordinator import Coordinator, Word
     from firesteel.runtime.task import SourceShare
 
-__all__ = ["CONTROL", "FRAME_SCHEMA", "HELD", "FiresteelDataSource"]
+__all__ = ["CONTROL", "FRAME_SCHEMA", "HELD", "STEER", "FiresteelDataSource"]
 
 FRAME_SCHEMA = "r int, f binary"
 
 CONTROL = "control.json"
 """What the driver tells the coordinator between batches: a :class:`~firesteel.engine.coordinator.Word`."""
+
+STEER = "steer.json"
+"""Whether the coordinator may begin another batch, or is to end the job: fields of a word, too."""
 
 HELD = "held"
 """The coordinator's answer to a word of hold: no batch is under way, and none will begin."""
@@ -68,7 +71,7 @@ class _StreamReader(DataSourceStreamReader):
 
             payload, settings, durable, restore, united = _load(self._directory, "coordinator.pkl")
             self._lock = hold_folder(os.path.dirname(durable))
-            control = _Control(os.path.join(self._directory, CONTROL))
+            control = _Control(os.path.join(durable, CONTROL), os.path.join(self._directory, STEER))
             self._coordinator = Coordinator(
                 payload.load().graph,
                 settings,
@@ -144,29 +147,27 @@ class FiresteelDataSource(DataSource):
 
 
 class _Control:
-    """Reads the driver's word, and only when it changed."""
+    """Reads the driver's word, and only when it changed: what it knows of the batches, and whether to go on."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._seen = 0
-        self._word: Any = None
+    def __init__(self, *paths: str) -> None:
+        self._seen = dict.fromkeys(paths, 0)
+        self._said: dict[str, Any] = {}
 
     def word(self) -> Word:
         from firesteel.engine.coordinator import Word
 
-        if self._word is None:
-            self._word = Word()
-        try:
-            changed = os.stat(self._path).st_mtime_ns
-            if changed != self._seen:
-                with open(self._path, encoding="utf-8") as file:
-                    self._word = Word(**json.load(file))
-                self._seen = changed
-        except (OSError, ValueError):
-            # Not written yet, or being replaced: the next look will do.
-            pass
-        found: Word = self._word
-        return found
+        for path, seen in self._seen.items():
+            try:
+                changed = os.stat(path).st_mtime_ns
+                if changed != seen:
+                    with open(path, encoding="utf-8") as file:
+                        said = json.load(file)
+                    self._said.update(said)
+                    self._seen[path] = changed
+            except (OSError, ValueError):
+                # Not written yet, or being replaced: the next look will do.
+                continue
+        return Word(**self._said)
 
 
 def _load(directory: str, name: str) -> Any:

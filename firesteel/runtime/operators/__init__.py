@@ -10,6 +10,7 @@ from firesteel.runtime.operators import (
     sources,
     stateless,
     time_windows,
+    timestamps,
 )
 from firesteel.runtime.operators.base import Operator, Placement, Port, create_operator, handles
 
@@ -28,4 +29,5 @@ __all__ = [
     "sources",
     "stateless",
     "time_windows",
+    "timestamps",
 ]

@@ -20,9 +20,18 @@ from firesteel.runtime.state.tables import NEW
 from firesteel.runtime.timers import TimerQueue
 from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP
 
-__all__ = ["Firing", "KeyedCalls", "KeyedOperator", "KeyedProcessOperator", "ReduceOperator", "either"]
+__all__ = [
+    "TIMERS_AT_ONCE",
+    "Firing",
+    "KeyedCalls",
+    "KeyedOperator",
+    "KeyedProcessOperator",
+    "ReduceOperator",
+    "either",
+]
 
-_TIMERS_AT_ONCE = 4096
+TIMERS_AT_ONCE = 4096
+"""For so many keys state is read in one go before their timers fire."""
 
 
 class Firing(NamedTuple):
@@ -170,7 +179,7 @@ class KeyedProcessOperator(KeyedOperator):
         self._fire(self._timers.processing, now, timed=False)
 
     def _fire(self, queue: TimerQueue, limit: int, timed: bool) -> None:
-        for until, keys in queue.stretches(limit, _TIMERS_AT_ONCE):
+        for until, keys in queue.stretches(limit, TIMERS_AT_ONCE):
             self.backend.prepare(keys)
             self._fire_until(queue, until, timed)
 

@@ -5,16 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from firesteel.connectors.source import Chunk
+from firesteel.common.watermark_strategy import WatermarkStrategy
+from firesteel.connectors.source import Chunk, Split
 from firesteel.graph.specs import SourceSpec
-from firesteel.runtime.operators.base import Operator, handles
-from firesteel.runtime.watermarks import MAX_WATERMARK
+from firesteel.runtime.event_time import EventTime
+from firesteel.runtime.operators.base import Operator, Placement, handles
 
 __all__ = ["SourceOperator"]
 
 
 @handles(SourceSpec)
 class SourceOperator(Operator):
+    def __init__(self, placement: Placement) -> None:
+        super().__init__(placement)
+        strategy = self.spec.strategy
+        # Without a strategy event time is the source's own, and so are the watermarks that it puts between records.
+        self._own_time = strategy is None
+        self.event_time = EventTime(self, strategy or WatermarkStrategy.no_watermarks(), self.spec.interval)
+        self.splits: tuple[list[str], list[str]] | None = None
+        """Set before ``begin``: the splits with records before the batch's end, and those with records after it."""
+        self.held = False
+        """Set before ``begin``: whether the source may not read, so that silence means nothing."""
+
     def open(self) -> None:
         try:
             self.spec.source.open(self.context)
@@ -27,22 +39,34 @@ class SourceOperator(Operator):
         except Exception as error:
             raise self.failure(error) from error
 
+    def begin(self, store: Any, header: dict[str, Any], now: int) -> None:
+        super().begin(store, header, now)
+        self.event_time.begin(header, self.splits, self.held)
+
     def read(self, share: Any, ended: bool) -> Iterator[int]:
         """Reads one subtask's share of a batch chunk by chunk. Yields the number of records of each."""
         if share is not None:
-            for chunk in self._chunks(share):
-                if isinstance(chunk, int):
-                    self.out.watermark(self.node.id, chunk)
-                    continue
-                values, timestamps = chunk
-                self.out.emit(values, timestamps)
-                yield len(values)
+            for part in self._parts(share):
+                if isinstance(part, Split):
+                    self.event_time.switch(part.name)
+                elif isinstance(part, int):
+                    if self._own_time:
+                        self.event_time.take(part)
+                else:
+                    values, timestamps = part
+                    if self._own_time:
+                        self.out.emit(values, timestamps)
+                    else:
+                        self.event_time.process(values, timestamps)
+                    yield len(values)
         if ended:
-            # Said in every batch after the end, since stage 0 remembers nothing.
-            self.out.watermark(self.node.id, MAX_WATERMARK)
+            self.event_time.end()
 
-    def _chunks(self, share: Any) -> Iterator[Chunk | int]:
+    def _parts(self, share: Any) -> Iterator[Chunk | int | Split]:
         try:
             yield from self.spec.source.read(share)
         except Exception as error:
             raise self.failure(error) from error
+
+    def finish(self, last: bool) -> None:
+        self.event_time.finish()

@@ -20,7 +20,7 @@ from firesteel.errors import ProgramError, short_repr
 from firesteel.graph.specs import WindowSpec
 from firesteel.runtime.copies import detached
 from firesteel.runtime.operators.base import Placement
-from firesteel.runtime.operators.keyed import Firing, KeyedOperator
+from firesteel.runtime.operators.keyed import TIMERS_AT_ONCE, Firing, KeyedOperator
 from firesteel.runtime.state.backend import KeyedStateBackend
 from firesteel.runtime.timers import TimerQueue
 from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP
@@ -313,7 +313,7 @@ class WindowOperator(KeyedOperator):
         self.windows.forget_all()
 
     def _fire(self, queue: TimerQueue, limit: int, event: bool) -> None:
-        for until, places in queue.stretches(limit, 4096):
+        for until, places in queue.stretches(limit, TIMERS_AT_ONCE):
             if self.windows.lazy:
                 self.backend.prepare([key for key, _ in places])
                 self._prepare_places(places)
