@@ -147,7 +147,7 @@ class EventTime:
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
         split, out = self._split(), self._operator.out
-        split.seen = True
+        split.seen = split.seen or bool(values)
         assigned = self._assign(values, timestamps)
         if split.users is not None:
             self._by_generator(split, split.users, values, assigned)

@@ -23,7 +23,7 @@ from firesteel.datastream import (
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.datastream.window import TumblingEventTimeWindows
-from firesteel.testing import ListSource, OneInputHarness, ProcessingTime, Record
+from firesteel.testing import Crash, ListSource, OneInputHarness, ProcessingTime, Record, run_pipeline
 
 ONE_BY_ONE = {"firesteel.batch.max-records": "1"}
 
@@ -315,6 +315,34 @@ def test_a_function_chained_to_a_source_sees_event_time_go_on(run: Any) -> None:
         return env.from_collection([5, 7, 6, 20]).assign_timestamps_and_watermarks(strategy).process(SeesWatermark())
 
     assert run(build, 1, ONE_BY_ONE) == [(5, NO_TIME), (7, 4), (6, 6), (20, 6)]
+
+
+class Failing(SeesWatermark):
+    def __init__(self, crash: Crash, at: int) -> None:
+        self.crash, self.at = crash, at
+
+    def process_element(self, value: int, ctx: ProcessFunction.Context) -> Iterator[Any]:
+        if value == self.at:
+            self.crash.hit()
+        yield from super().process_element(value, ctx)
+
+
+@pytest.mark.parametrize("at", [5, 7, 6, 20])
+@pytest.mark.parametrize("on_a_source", [True, False])
+def test_event_time_goes_on_after_a_failure(at: int, on_a_source: bool) -> None:
+    crash = Crash()
+    steps = [[5], [7], [6], [20]]
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Times(1))
+
+    def build(env: StreamExecutionEnvironment) -> Any:
+        given = strategy if on_a_source else WatermarkStrategy.no_watermarks()
+        stream = env.from_source(ListSource(steps), given, "steps")
+        if not on_a_source:
+            stream = stream.assign_timestamps_and_watermarks(strategy)
+        return stream.process(Failing(crash, at))
+
+    assert run_pipeline(build, restarts=1) == [(5, NO_TIME), (7, 4), (6, 6), (20, 6)]
+    assert crash.count == 1
 
 
 class EveryThird(WatermarkGenerator):

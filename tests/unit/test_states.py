@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,6 +29,7 @@ from firesteel.runtime.state.factories import HashMapTables, RocksDBTables
 from firesteel.runtime.state.store import MemoryStore
 from firesteel.runtime.state.tables import TableFactory
 
+BLOCK, SMALL_MAP, PER_BLOCK = lists.BLOCK, maps.SMALL_MAP, maps.PER_BLOCK
 BACKENDS: dict[str, TableFactory] = {
     "hashmap": HashMapTables(),
     "rocksdb": RocksDBTables(),
@@ -272,6 +274,26 @@ def test_a_touch_of_a_big_collection_costs_a_touch(
         subtask.batch(("a", lambda state, batch=batch: touch(state, 1_000_000 + batch)))
         # A block or two, not the hundreds of kilobytes of the whole.
         assert subtask.store.read + subtask.store.written < 20_000
+
+
+@pytest.mark.parametrize("descriptor", [LIST, MAP], ids=["list", "map"])
+def test_a_million_elements_of_one_key(descriptor: StateDescriptor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the blocks that jobs have: a touch reads and writes a block, and iterating reads as far as it gets."""
+    for module, name, size in ((lists, "BLOCK", BLOCK), (maps, "SMALL_MAP", SMALL_MAP), (maps, "PER_BLOCK", PER_BLOCK)):
+        monkeypatch.setattr(module, name, size)
+    subtask = Subtask(RocksDBTables(), descriptor)
+    million = 1_000_000
+    if descriptor is LIST:
+        subtask.batch(("a", lambda state: state.update(range(million))))
+    else:
+        subtask.batch(("a", lambda state: state.put_all(dict.fromkeys(range(million), 1))))
+    whole = subtask.store.written
+    touch = (lambda s: s.add(7)) if descriptor is LIST else (lambda s: s.put(7, 7))
+    for call in (touch, lambda state: list(itertools.islice(state, 100))):
+        subtask.restart()
+        subtask.store.read = subtask.store.written = 0
+        subtask.batch(("a", call))
+        assert subtask.store.read + subtask.store.written < whole / 50
 
 
 def test_keys_do_not_share_and_none_is_a_key(tables: TableFactory) -> None:
