@@ -447,7 +447,10 @@ def test_the_timeout_is_for_all_attempts_together(run: Any, retry: Any) -> None:
             env.from_collection([("a", 99, 0)]), FlakyWithSubstitute(), Time.milliseconds(250), fixed(99, 100)
         )
     )
-    assert results == [("a", "timeout", 3)]
+    ((name, what, attempts),) = results
+    # At 0, 100 and 200 ms; a busy machine may come too late for the last one.
+    assert (name, what) == ("a", "timeout")
+    assert 2 <= attempts <= 3
     assert time.monotonic() - started < 2
 
 
