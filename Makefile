@@ -46,7 +46,7 @@ lint: $(STAMP) ## check style (ruff), types (mypy) and who imports whom (import-
 	$(BIN)/mypy examples
 	$(BIN)/lint-imports
 
-bench: $(STAMP) ## measure against PyFlink, Bytewax and plain Python (hours; GROUP=engine, state, windows or nexmark for a part)
+bench: $(STAMP) ## measure against PyFlink, Bytewax and plain Python (hours; GROUP=engine, state, windows, nexmark or recovery for a part)
 	$(BIN)/python -m benchmarks $(if $(GROUP),--group $(GROUP))
 
 clean: ## remove .venv, caches and what builds and runs left behind (the peers' environments in .bench stay)
