@@ -311,6 +311,11 @@ class EngineJob(JobClient):
         done.set_result(dict(self.inbox.progress.metrics))
         return CompletableFuture(done)
 
+    def known_of_batch(self) -> dict[str, Any]:
+        """What the last batch's tasks told that belongs to its checkpoint."""
+        progress = self.inbox.progress
+        return {"records": progress.batch_records, "operator_state_sizes": progress.state_sizes}
+
     def get_checkpoint_statistics(self) -> CompletableFuture[CheckpointStatistics]:
         done: Future[CheckpointStatistics] = Future()
         done.set_result(self.checkpoints.statistics())

@@ -189,7 +189,7 @@ class SparkJob(EngineJob):
         """The end of a micro-batch. A single action: touching the frame twice would compute the batch twice."""
         # Spark has logged the batch before, or it would not begin this one.
         self.commits.settle()
-        self.checkpoints.completed(records=self.inbox.progress.batch_records)
+        self.checkpoints.completed(**self.known_of_batch())
         self.checkpoints.began(batch)
         cells = frame.select("f").toArrow().column("f").to_pylist()
         self.inbox.take(batch, cells)
@@ -353,7 +353,7 @@ class SparkJob(EngineJob):
             committed = self._folder.last_commit
         current = self.checkpoints.current
         if current is not None and committed is not None and current <= committed:
-            self.checkpoints.completed(records=self.inbox.progress.batch_records)
+            self.checkpoints.completed(**self.known_of_batch())
         self._learn_sizes()
 
     def _learn_sizes(self) -> None:
