@@ -7,7 +7,7 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from firesteel.testing import ListSource
 
 Build = Callable[[DataStream], DataStream]
 """From the source's stream to the one that is looked at."""
+
+Steps = Sequence[Any] | Mapping[str, Sequence[Any]]
 
 NONE = WatermarkStrategy.no_watermarks()
 
@@ -35,16 +37,18 @@ class Halves:
     def start(
         self,
         build: Build,
-        steps: Sequence[Any],
+        steps: Steps,
         ends: bool,
         parallelism: int,
         settings: dict[str, str],
-        sources: int = 1,
+        strategy: WatermarkStrategy = NONE,
+        source_parallelism: int = 1,
     ) -> tuple[EngineJob, list[Any], threading.Thread]:
         known = {"firesteel.master": self.master, **settings}
         env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(known))
         env.set_parallelism(parallelism)
-        source = env.from_source(ListSource(steps, ends=ends), NONE, "script").uid("script").set_parallelism(1)
+        source = env.from_source(ListSource(steps, ends=ends), strategy, "script").uid("script")
+        source.set_parallelism(source_parallelism)
         channel = uuid.uuid4().hex
         build(source)._sink("Collect", CollectSpec(channel))
         job = submit(env._submission("halves"))
@@ -69,16 +73,20 @@ class Halves:
     def save(
         self,
         build: Build,
-        steps: Sequence[Any],
+        steps: Steps,
         parallelism: int = 2,
         drain: bool = False,
         stop: bool = True,
+        strategy: WatermarkStrategy = NONE,
+        source_parallelism: int = 1,
         **settings: str,
     ) -> list[Any]:
         """The first half, up to a savepoint."""
-        job, found, reader = self.start(build, steps, False, parallelism, _dotted(settings))
+        keys = _dotted(settings)
+        job, found, reader = self.start(build, steps, False, parallelism, keys, strategy, source_parallelism)
+        batches = max(map(len, steps.values())) if isinstance(steps, Mapping) else len(steps)
         deadline = time.monotonic() + 90
-        while job.inbox.progress.batches < len(steps) and time.monotonic() < deadline:
+        while job.inbox.progress.batches < batches and time.monotonic() < deadline:
             if job._result.done():
                 job.get_job_execution_result().result()
             time.sleep(0.01)
@@ -91,7 +99,14 @@ class Halves:
         return found
 
     def resume(
-        self, build: Build, steps: Sequence[Any], parallelism: int = 2, lenient: bool = False, **settings: str
+        self,
+        build: Build,
+        steps: Steps,
+        parallelism: int = 2,
+        lenient: bool = False,
+        strategy: WatermarkStrategy = NONE,
+        source_parallelism: int = 1,
+        **settings: str,
     ) -> list[Any]:
         """The second half: ``steps`` are those of both."""
         keys = {
@@ -99,7 +114,7 @@ class Halves:
             "execution.state-recovery.path": self.path,
             "execution.state-recovery.ignore-unclaimed-state": str(lenient).lower(),
         }
-        job, found, reader = self.start(build, steps, True, parallelism, keys)
+        job, found, reader = self.start(build, steps, True, parallelism, keys, strategy, source_parallelism)
         job.get_job_execution_result().result()
         reader.join(30)
         return found

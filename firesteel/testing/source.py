@@ -108,7 +108,9 @@ class ScriptReader(SplitSource):
     def splits(self, position: int, parallelism: int) -> list[list[str]] | None:
         if not self._has_splits:
             return None
-        return [[n for n in names if len(self._scripts[n]) > position] for names in self._shared_out(parallelism)]
+        # A script that does not end may go on after its last step.
+        left = [name for name, script in self._scripts.items() if len(script) > position or not self.bounded]
+        return [[name for name in names if name in left] for names in self._shared_out(parallelism)]
 
     def _shared_out(self, parallelism: int) -> list[list[str]]:
         names = list(self._scripts)

@@ -230,7 +230,7 @@ def test_cancelling_keeps_or_deletes_the_folder(retain: bool, tmp_path: Path) ->
     if not retain:
         assert list(tmp_path.iterdir()) == []
         return
-    names = ["firesteel-checkpoint.json", "firesteel-lock", "firesteel-sources", "query"]
+    names = ["firesteel-checkpoint.json", "firesteel-job.pkl", "firesteel-lock", "firesteel-sources", "query"]
     assert sorted(file.name for file in (tmp_path / "kept").iterdir()) == names
     assert (tmp_path / "kept" / "firesteel-sources" / "control.json").exists(), "the driver's word to its successor"
     client = start()

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit import BATCH, FOREVER, NO_TIME, Field
+from savepointkit import Halves
 
 from firesteel.common import Duration, WatermarkStrategy
 from firesteel.common.watermark_strategy import WatermarkGenerator, WatermarkOutput
 from firesteel.connectors.source import Chunk, Split, SplitSource
-from firesteel.datastream import KeyedProcessFunction, ProcessFunction, StreamExecutionEnvironment
+from firesteel.datastream import DataStream, KeyedProcessFunction, ProcessFunction, StreamExecutionEnvironment
 from firesteel.datastream.connectors.base import Source
 from firesteel.testing import Crash, ListSource, ProcessingTime, Record, Watermark, run_pipeline
 
@@ -307,3 +309,20 @@ class UnnamedSource(TopicSource):
 def test_a_source_that_does_not_say_which_split_is_told(run: Any) -> None:
     with pytest.raises(Exception, match="A source with splits must say of which one its records are"):
         run(seen_of(UnnamedSource({"a": (0, [1])})))
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 2), (2, 1), (1, 3)])
+def test_a_savepoint_has_the_event_time_of_every_split(before: int, after: int, tmp_path: Path) -> None:
+    """Also where another subtask reads a split from then on."""
+    halves = Halves(tmp_path)
+    first_half: dict[str, Any] = {"a": [at(10), at(20), at(60)], "b": [at(50), [], []]}
+    both: dict[str, Any] = {"a": [*first_half["a"], [], [], []], "b": [*first_half["b"], at(90), at(95), []]}
+
+    def build(source: DataStream) -> DataStream:
+        return source.key_by(lambda _: 0).process(Seen()).uid("seen")
+
+    options = {"strategy": ASCENDING, "source_parallelism": before}
+    assert sorted(halves.save(build, first_half, **options)) == [(10, NO_TIME), (20, 9), (50, NO_TIME), (60, 19)]
+    seen = dict(halves.resume(build, both, strategy=ASCENDING, source_parallelism=after))
+    # 'b' was at 49, and 'a' is at 59 without having said so once more.
+    assert (seen[90], seen[95]) == (49, 59)

@@ -6,6 +6,7 @@ The streaming query goes on meanwhile: Spark's state reader opens the files of t
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,6 +16,7 @@ from firesteel.engine.manifest import CheckpointFolder, stored_folder
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.taking import copy_sources, outline
 from firesteel.engine.savepoints.writing import SubtaskPart, complete, write_subtask
+from firesteel.engine.spark.source import CONTROL
 from firesteel.engine.storage import LOCAL, Storage, joined
 from firesteel.errors import SavepointError
 from firesteel.runtime.partitions import partition_tokens
@@ -58,7 +60,19 @@ def savepoint_of_checkpoint(session: SparkSession, path: str, target: Place, sto
     stages = max(entry.stage for entry in known.operators)
     parts = write_state(session, folder.query, batch, stages, known.width, target)
     copy_sources(folder.sources, target)
-    complete(target, outline(known, "", batch, offset_of(folder, batch)), parts)
+    complete(target, outline(known, "", batch, _after(offset_of(folder, batch), folder.sources)), parts)
+
+
+def _after(offset: dict[str, Any], sources: str) -> dict[str, Any]:
+    """A batch's offset with event time as that batch left it, if the last word of the job's driver is of that batch."""
+    try:
+        with open(os.path.join(sources, CONTROL), encoding="utf-8") as file:
+            word = json.load(file)
+    except (OSError, ValueError):
+        return offset
+    if word.get("time") != offset["time"]:
+        return offset
+    return {**offset, "kept": {**offset.get("kept", {}), **word.get("kept", {})}}
 
 
 def write_state(
