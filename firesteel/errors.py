@@ -10,6 +10,7 @@ The hierarchy::
     ├── ConfigurationError        a setting that cannot be understood
     ├── SetupError                the machine lacks something: no Java, a port in use
     ├── CheckpointError           a checkpoint folder that the job cannot go on from
+    ├── ConnectorError            a system outside that cannot be reached, or refuses what it is given
     ├── JobExecutionError         a job started and failed
     └── JobCancelledError         a job was cancelled while somebody waited for it
 
@@ -32,6 +33,7 @@ from typing import Any
 __all__ = [
     "CheckpointError",
     "ConfigurationError",
+    "ConnectorError",
     "FiresteelError",
     "JobCancelledError",
     "JobExecutionError",
@@ -77,6 +79,10 @@ class SetupError(FiresteelError):
 
 class CheckpointError(FiresteelError):
     """A checkpoint folder belongs to another job, is damaged, or cannot be written."""
+
+
+class ConnectorError(FiresteelError):
+    """A system outside, such as a database, cannot be reached or refuses what it is given."""
 
 
 @dataclass(frozen=True)
