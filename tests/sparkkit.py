@@ -17,7 +17,7 @@ from typing import Any
 
 from firesteel.common import Configuration
 from firesteel.datastream import RuntimeExecutionMode, SinkFunction, StreamExecutionEnvironment
-from firesteel.datastream.connectors.base import Committer, Sink, SinkWriter, WriterContext
+from firesteel.datastream.connectors.base import Committer, CommitterContext, Sink, SinkWriter, WriterContext
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 BATCH = RuntimeExecutionMode.BATCH
@@ -120,7 +120,7 @@ class CommitSink(Sink):
     def create_writer(self, context: WriterContext) -> SinkWriter:
         return _Writer(context.subtask())
 
-    def create_committer(self) -> Committer:
+    def create_committer(self, context: CommitterContext) -> Committer:
         return _Committer(self.folder, self.fail_in_call)
 
 

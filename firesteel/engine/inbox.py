@@ -1,8 +1,9 @@
-"""The driver's side of a batch: what the tasks sent is printed, collected, committed and counted.
+"""The driver's side of a batch: what the tasks sent is logged for sinks, printed, collected and counted.
 
 Called once per batch, when all of its tasks are done and before the batch is logged as complete. After a crash in
-between the batch comes again, so everything here is safe to repeat: commits are idempotent by committable, and what was
-already collected or printed of a batch in this run is not taken twice.
+between the batch comes again, so everything here is safe to repeat: what sinks prepared is replaced by what they
+prepare then (see :mod:`firesteel.engine.commits`), and what was already collected or printed of a batch in this run is
+not taken twice.
 """
 
 from __future__ import annotations
@@ -13,14 +14,12 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from firesteel.datastream.connectors.base import Committer
 from firesteel.engine.coordinator import Word
-from firesteel.graph.specs import CollectSpec, SinkSpec
-from firesteel.runtime.failures import describe
+from firesteel.graph.specs import CollectSpec
 from firesteel.runtime.frames import decode, header_of
 from firesteel.runtime.task import JobSpec, TaskReport
 
@@ -53,21 +52,20 @@ class Progress:
 class Inbox:
     """Receives the cells of one job's batches."""
 
-    def __init__(self, job: JobSpec) -> None:
-        self._job = job
+    def __init__(self, job: JobSpec, prepared: Callable[[int, dict[int, list[Any]]], None]) -> None:
+        """``prepared`` takes a batch's number and what the writers of its sinks have prepared, by operator."""
+        self._prepared = prepared
         self.progress = Progress()
         self.finished = threading.Event()
         """Set when the batch that ends the job's input was taken."""
         self._taken = -1
         self._channels: dict[str, queue.Queue[Any]] = {}
         self._channel_of: dict[int, str] = {}
-        self._committers: dict[int, Committer | None] = {}
         for node in job.graph.graph.nodes.values():
             if isinstance(node.spec, CollectSpec):
                 self._channel_of[node.id] = node.spec.channel
                 # Bounded, so that a slow reader slows the job and not fills the driver's memory.
                 self._channels[node.spec.channel] = queue.Queue(maxsize=256)
-        self._create_committers()
         self.cancelled = threading.Event()
         nodes = job.graph.graph.nodes.values()
         shared = {name for name, count in Counter(node.name for node in nodes).items() if count > 1}
@@ -76,24 +74,17 @@ class Inbox:
         self._over = threading.Event()
         self._error: BaseException | None = None
 
-    def _create_committers(self) -> None:
-        for node in self._job.graph.graph.nodes.values():
-            if isinstance(node.spec, SinkSpec):
-                self._committers[node.id] = node.spec.sink.create_committer()
-
     def restart(self) -> None:
         """The job goes on after a failure. What was shown of its batches stays known, so that it is not shown twice."""
         self.finished.clear()
-        # A committer whose connection broke must not be what the job fails of for ever.
-        self._create_committers()
 
     def take(self, batch: int, cells: Iterable[bytes]) -> None:
         """All cells that a batch sent to the driver."""
         messages = [(header_of(cell)[2:5], decode(cell)) for cell in cells]
         messages.sort(key=lambda message: message[0])
         reports: list[TaskReport] = [payload for _, (kind, _, payload) in messages if kind == "report"]
-        # 1. Sinks first: nothing is shown of a batch whose commit failed.
-        self._commit(messages)
+        # 1. Sinks first: what they prepared must be known before the batch is logged.
+        self._prepared(batch, self._by_sink(messages))
         # 2. Then what people see, once per batch and run.
         if batch > self._taken:
             self._taken = batch
@@ -102,19 +93,13 @@ class Inbox:
         if any(report.last for report in reports):
             self.finished.set()
 
-    def _commit(self, messages: list[tuple[Any, list[Any]]]) -> None:
+    @staticmethod
+    def _by_sink(messages: list[tuple[Any, list[Any]]]) -> dict[int, list[Any]]:
         by_sink: dict[int, list[Any]] = {}
         for _, (kind, node_id, payload) in messages:
             if kind == "commit":
                 by_sink.setdefault(node_id, []).extend(payload)
-        for node_id, committables in by_sink.items():
-            committer = self._committers[node_id]
-            if committer is not None:
-                try:
-                    committer.commit(committables)
-                except Exception as error:
-                    node = self._job.graph.graph.nodes[node_id]
-                    raise describe(error, node.name, node.built_at, 0, committables) from error
+        return by_sink
 
     def _show(self, messages: list[tuple[Any, list[Any]]]) -> None:
         out: list[str] = []

@@ -21,6 +21,7 @@ from firesteel.common.job_status import JobStatus
 from firesteel.engine.backends import table_factory
 from firesteel.engine.checkpoint_log import CheckpointLog
 from firesteel.engine.checkpointing import Checkpointing
+from firesteel.engine.commits import Commits
 from firesteel.engine.inbox import Inbox
 from firesteel.engine.progress import ProgressLine
 from firesteel.engine.restarts import restarts_of
@@ -54,11 +55,13 @@ class EngineJob(JobClient):
                 submission.configuration, submission.state_backend, submission.graph, self.processes_stay
             ),
             frames_memory=self.settings.frames_memory,
+            crash_points=self.settings.crash_points,
         )
         self.checkpointing = Checkpointing.of(submission.configuration, submission.name, submission.batch_mode)
         self.restarts = restarts_of(submission.configuration, self.checkpointing.enabled)
         self.checkpoints = CheckpointLog()
-        self.inbox = Inbox(self.spec)
+        self.commits = Commits(self.spec)
+        self.inbox = Inbox(self.spec, self.commits.log)
         self._status = JobStatus.CREATED
         self._result: Future[JobExecutionResult] = Future()
         self._cancel = self.inbox.cancelled
@@ -90,7 +93,7 @@ class EngineJob(JobClient):
 
     def restart(self) -> None:
         """Gets everything ready for one more ``run``, which goes on from the last checkpoint."""
-        self.spec = replace(self.spec, attempt=self.spec.attempt + 1)
+        self.spec = replace(self.spec, attempt=self.spec.attempt + 1, restored=True)
         self.inbox.restart()
         self.checkpoints.restored()
 

@@ -4,6 +4,7 @@
       firesteel-checkpoint.json   the manifest
       firesteel-lock              held by the job that runs
       firesteel-sources/          what sources log for themselves
+      firesteel-commits/          what sinks have prepared and not yet committed, one file a batch; the job's id
       query/                      Spark's: metadata, offsets, commits, state
 
 1. At the first start the manifest is written, before anything else.
@@ -33,6 +34,7 @@ NAME = "firesteel-checkpoint.json"
 LOCK = "firesteel-lock"
 QUERY = "query"
 SOURCES = "firesteel-sources"
+COMMITS = "firesteel-commits"
 
 
 @dataclass(frozen=True)
@@ -140,12 +142,16 @@ class CheckpointFolder:
     def sources(self) -> str:
         return os.path.join(self.path, SOURCES)
 
+    @property
+    def commits(self) -> str:
+        return os.path.join(self.path, COMMITS)
+
     def claim(self) -> bool:
         """Checks a folder that is there, or begins a new one. Returns whether there is something to go on from."""
         if os.path.exists(self.path) and not os.path.isdir(self.path):
             raise CheckpointError(f"The checkpoint folder {self.path} is a file. Name another folder.")
         if not os.path.exists(self._file):
-            if os.path.exists(self.query) or os.path.exists(self.sources):
+            if any(os.path.exists(place) for place in (self.query, self.sources, self.commits)):
                 raise self._refusal(f"its manifest {NAME} is missing, so nobody knows whose it is")
             self._write(self._manifest)
             return False
@@ -187,7 +193,7 @@ class CheckpointFolder:
 
     def delete(self) -> None:
         """Removes what the job left here, and the folder if nothing else is in it."""
-        for place in (self.query, self.sources):
+        for place in (self.query, self.sources, self.commits):
             for _ in range(10):
                 shutil.rmtree(place, ignore_errors=True)
                 if not os.path.exists(place):

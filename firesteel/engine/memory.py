@@ -5,11 +5,13 @@ For tests and for trying a program out. State lives in dicts for the length of t
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterable, Iterator
 
 from firesteel.engine.coordinator import Coordinator
 from firesteel.engine.job import EngineJob
+from firesteel.engine.manifest import COMMITS
 from firesteel.engine.pickling import pickle_job
 from firesteel.engine.submission import Submission
 from firesteel.runtime.failures import OperatorFailure
@@ -63,6 +65,8 @@ class MemoryJob(EngineJob):
         self._coordinator: Coordinator | None = None
         self._planned: tuple[int, list[SourceShare]] | None = None
         """The batch that is decided and not done: after a failure it comes again, as it was."""
+        self._done = -1
+        """The last batch that is done."""
 
     def prepare(self) -> str:
         # Through pickle, as on a cluster: functions are copied, and what cannot be pickled is found here too.
@@ -70,13 +74,27 @@ class MemoryJob(EngineJob):
         self._directory = tempfile.TemporaryDirectory(prefix="firesteel-")
         self._coordinator = Coordinator(self._job.graph, self.settings, self._directory.name, self.inbox.word)
         self._offset = self._coordinator.initial()
+        self._start_commits()
         return "one process in memory"
+
+    def restart(self) -> None:
+        super().restart()
+        self._start_commits()
+
+    def _start_commits(self) -> None:
+        folder = os.path.join(self._directory.name, COMMITS)
+        try:
+            self.commits.start(self.spec, folder, lambda batch: batch <= self._done)
+        except OperatorFailure as failure:
+            raise failure.failure.to_error() from failure
 
     def run(self) -> None:
         assert self._coordinator is not None
         try:
             if self.spec.batch_mode:
-                self._run_batch(0, self._coordinator.everything())
+                # It may be done already, if what failed was a sink's commit.
+                if self._done < 0:
+                    self._run_batch(0, self._coordinator.everything())
                 return
             if self._planned is not None:
                 self._run_batch(*self._planned)
@@ -99,7 +117,7 @@ class MemoryJob(EngineJob):
             cells.extend(self._task(0, share.subtask).run_source(share))
         for stage in self._job.graph.stages[1:]:
             cells = list(self._run_stage(stage.index, cells))
-        # 3. Sinks commit, and people see what came out.
+        # 3. What sinks prepared is logged, and people see what came out.
         self.inbox.take(batch, [frame.to_bytes() for frame in cells if frame.stage == DRIVER])
         # 4. The batch is done: nothing goes back behind it.
         self.checkpoints.completed(
@@ -108,7 +126,9 @@ class MemoryJob(EngineJob):
         )
         for store in self._stores.values():
             store.commit()
-        self._planned = None
+        self._planned, self._done = None, batch
+        # 5. Sinks commit.
+        self.commits.settle()
 
     def _run_stage(self, stage: int, frames: list[Frame]) -> Iterator[Frame]:
         by_subtask: dict[int, list[bytes]] = {}
@@ -144,6 +164,7 @@ class MemoryJob(EngineJob):
         for task in self._tasks.values():
             # After the last batch there is nothing left to close; after a failure or a cancellation there is.
             self._guarded(task.close)
+        self.commits.end()
         if self._coordinator is not None:
             self._coordinator.stop()
             self._directory.cleanup()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from firesteel.common.configuration import Configuration
 from firesteel.datastream.checkpoint_config import CheckpointConfig
+from firesteel.runtime.crash_points import SETTING, CrashPoints
 from firesteel.runtime.frames import FRAMES_MEMORY
 
 __all__ = ["Settings"]
@@ -35,6 +36,8 @@ class Settings:
     """``firesteel.spark.ui``: whether Spark's own web page is served (on loopback)."""
     progress: bool | None = None
     """``firesteel.progress``: the live line; by default only on a terminal."""
+    crash_points: CrashPoints = field(default_factory=CrashPoints)
+    """``firesteel.testing.crash-points``: a folder that says where the commit protocol is to fail."""
     spark: dict[str, str] = field(default_factory=dict)
     """All keys that start with ``spark.`` go to Spark as they are."""
 
@@ -55,6 +58,7 @@ class Settings:
             frames_memory=configuration.get_memory_bytes("firesteel.frames.memory", FRAMES_MEMORY),
             ui=configuration.get_boolean("firesteel.spark.ui", False),
             progress=None if progress == "auto" else progress == "true",
+            crash_points=CrashPoints(configuration.get_string(SETTING, "") or None),
             spark={
                 **_retained(configuration),
                 **{key: str(value) for key, value in values.items() if key.startswith("spark.")},

@@ -13,9 +13,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from firesteel.datastream.connectors.base import SinkIdentity
 from firesteel.graph.job_graph import Exchange, JobGraph
 from firesteel.graph.specs import SourceSpec, TimestampsSpec
+from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics.metricbase import Metric, MetricValue
+from firesteel.runtime.crash_points import CrashPoints
 from firesteel.runtime.frames import (
     DRIVER,
     FRAMES_MEMORY,
@@ -60,6 +63,15 @@ class JobSpec:
     """The state backend."""
     frames_memory: int = FRAMES_MEMORY
     """How many bytes of a batch's frames a subtask holds in memory; more wait in a file."""
+    lineage: str = ""
+    """The id that stays when the job is started again with its checkpoint folder; the job's own where it is empty."""
+    restored: bool = False
+    """Whether the job goes on from a checkpoint."""
+    crash_points: CrashPoints = field(default_factory=CrashPoints)
+
+    def identity_of(self, node: StreamNode) -> SinkIdentity:
+        """What a sink of this job is known by outside."""
+        return SinkIdentity(self.name, self.lineage or self.job_id, node.uid, self.attempt, self.restored)
 
 
 @dataclass(frozen=True)
@@ -136,6 +148,8 @@ class StageTask:
                 batch_mode=job.batch_mode,
                 to_driver=self._to_driver,
                 tables=job.tables,
+                identity=job.identity_of(node),
+                crash_points=job.crash_points,
             )
             self._operators[node_id] = create_operator(placement)
         for node_id, operator in self._operators.items():

@@ -2,9 +2,12 @@
 
 * :class:`OneInputHarness` and :class:`TwoInputHarness` run one function, step by step.
 * :func:`run_pipeline` runs a program and gives its results as lists; :class:`ListSource` feeds it from a script.
-* :class:`Crash` fails a job on purpose.
+* :class:`CollectionSink` keeps what a sink got in a list, exactly once.
+* :class:`Crash` fails a job on purpose, :class:`CommitCrashes` inside the commit protocol of its sinks.
 """
 
+from firesteel.testing.collection_sink import CollectionSink
+from firesteel.testing.commit_crashes import CommitCrashes, CrashPoint
 from firesteel.testing.crash import Crash, CrashError
 from firesteel.testing.harness import Harness
 from firesteel.testing.one_input import OneInputHarness
@@ -16,8 +19,11 @@ from firesteel.testing.steps import ProcessingTime, Record, Step, Watermark
 from firesteel.testing.two_input import TwoInputHarness
 
 __all__ = [
+    "CollectionSink",
+    "CommitCrashes",
     "Crash",
     "CrashError",
+    "CrashPoint",
     "Harness",
     "ListSource",
     "OneInputHarness",

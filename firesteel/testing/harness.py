@@ -10,6 +10,7 @@ import contextlib
 import pickle
 import uuid
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -60,6 +61,7 @@ class Harness(RecordedOutputs):
                 batch_mode=job.batch_mode,
                 to_driver=self._to_driver,
                 tables=job.tables,
+                identity=replace(job.identity_of(node), attempt=attempt, restored=snapshot is not None),
             )
         )
         self._record(self._operator.out)

@@ -104,16 +104,14 @@ def test_a_failed_commit(where: str, tmp_path: Path) -> None:
     client.get_job_execution_result().result()
     check(committed(tmp_path))
     calls = commit_calls(tmp_path)
-    assert calls[2] == calls[1], "the batch came again as it was"
+    assert calls[2] == calls[1], "it was committed again as it was"
+    assert len(calls) == 6, "and the batch did not come again, for it was done"
     statistics = client.get_checkpoint_statistics().result()
-    assert (statistics.completed, statistics.failed, statistics.restored) == (5, 1, 1)
+    assert (statistics.completed, statistics.restored) == (5, 1)
     done = [one for one in statistics.history if one.completed]
     assert [one.records for one in done] == [20] * 5
     numbers = [one.checkpoint_id for one in done]
     assert numbers == list(range(numbers[0], numbers[0] + 5))
-    assert statistics.latest_failed is not None
-    assert statistics.latest_failed.checkpoint_id == numbers[1]
-    assert "the answer to the commit got lost" in (statistics.latest_failed.failure or "")
     assert all((one.checkpointed_size or 0) > 0 for one in done)
     if where == "spark":
         assert all(one.duration_ms > 0 and one.state_size is not None for one in done)

@@ -1,4 +1,4 @@
-"""The driver's side of a batch: shown once, committed always, counted, collected, ended."""
+"""The driver's side of a batch: handed to the log of commits, shown once, counted, collected, ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from firesteel.datastream import StreamExecutionEnvironment
-from firesteel.datastream.connectors.base import Committer, Sink, SinkWriter, WriterContext
+from firesteel.datastream.connectors.base import Sink, SinkWriter, WriterContext
 from firesteel.engine.inbox import Inbox
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
@@ -18,23 +18,9 @@ from firesteel.runtime.frames import DRIVER, Frame, encode
 from firesteel.runtime.task import JobSpec, TaskReport
 
 
-class Recorder(Committer):
-    def __init__(self) -> None:
-        self.commits: list[list[Any]] = []
-
-    def commit(self, committables: list[Any]) -> None:
-        self.commits.append(committables)
-
-
-class RecordingSink(Sink):
-    def __init__(self) -> None:
-        self.committer = Recorder()
-
+class NoSink(Sink):
     def create_writer(self, context: WriterContext) -> SinkWriter:
         raise NotImplementedError
-
-    def create_committer(self) -> Committer:
-        return self.committer
 
 
 class Driver:
@@ -43,15 +29,18 @@ class Driver:
     def __init__(self) -> None:
         env = StreamExecutionEnvironment.get_execution_environment()
         numbers = env.from_collection([1]).map(str).name("numbers")
-        self.sink = RecordingSink()
         numbers.print()
-        numbers.sink_to(self.sink)
+        numbers.sink_to(NoSink())
         from firesteel.graph.specs import CollectSpec
 
         numbers._sink("Collect", CollectSpec("channel"))
         job = JobSpec("id", "job", build_job_graph(build_stream_graph(env._program, 1)))
         self.ids = {node.name: node.id for node in job.graph.graph.nodes.values()}
-        self.inbox = Inbox(job)
+        self.logged: list[tuple[int, dict[int, list[Any]]]] = []
+        self.inbox = Inbox(job, self.log)
+
+    def log(self, batch: int, prepared: dict[int, list[Any]]) -> None:
+        self.logged.append((batch, prepared))
 
     def take(self, batch: int, *messages: tuple[str, str, Any]) -> None:
         cells = [
@@ -89,39 +78,36 @@ def test_lines_are_printed_in_the_order_of_tasks(driver: Driver, capsys: pytest.
     assert capsys.readouterr() == ("a\nb\n", "oops\n")
 
 
-def test_a_repeated_batch_is_committed_again_but_shown_once(driver: Driver, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_repeated_batch_is_logged_again_but_shown_once(driver: Driver, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
         driver.take(1, ("stdout", PRINT, "a\n"), ("commit", SINK, ["file-1"]), ("report", MAP, report(records_in=5)))
     assert capsys.readouterr().out == "a\n"
-    assert driver.sink.committer.commits == [["file-1"], ["file-1"]]
+    assert driver.logged == [(1, {driver.ids[SINK]: ["file-1"]})] * 2
     assert driver.inbox.progress.records == 5
     driver.take(2, ("stdout", PRINT, "b\n"))
     assert capsys.readouterr().out == "b\n"
 
 
-def test_the_committables_of_all_tasks_are_one_commit(driver: Driver) -> None:
+def test_the_committables_of_all_tasks_are_one_entry(driver: Driver) -> None:
     driver.take(1, ("commit", SINK, [1]), ("commit", SINK, [2, 3]))
     driver.take(2, ("stdout", PRINT, "no commit"))
-    assert driver.sink.committer.commits == [[1, 2, 3]]
+    assert driver.logged == [(1, {driver.ids[SINK]: [1, 2, 3]}), (2, {})]
 
 
-def test_nothing_is_shown_of_a_batch_whose_commit_failed(driver: Driver, capsys: pytest.CaptureFixture[str]) -> None:
-    failing = [True]
-    commit = driver.sink.committer.commit
+def test_nothing_is_shown_of_a_batch_that_could_not_be_logged(
+    driver: Driver, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(batch: int, prepared: dict[int, list[Any]]) -> None:
+        raise OSError("disk full")
 
-    def fail_once(committables: list[Any]) -> None:
-        if failing.pop():
-            failing.append(False)
-            raise OSError("disk full")
-        commit(committables)
-
-    driver.sink.committer.commit = fail_once  # type: ignore[method-assign]
-    with pytest.raises(Exception, match="OSError: disk full"):
-        driver.take(1, ("stdout", PRINT, "a\n"), ("commit", SINK, ["x"]))
+    with monkeypatch.context() as patched:
+        patched.setattr(driver.inbox, "_prepared", full)
+        with pytest.raises(OSError, match="disk full"):
+            driver.take(1, ("stdout", PRINT, "a\n"), ("commit", SINK, ["x"]))
     assert capsys.readouterr().out == ""
     driver.take(1, ("stdout", PRINT, "a\n"), ("commit", SINK, ["x"]))
     assert capsys.readouterr().out == "a\n"
-    assert driver.sink.committer.commits == [["x"]]
+    assert driver.logged == [(1, {driver.ids[SINK]: ["x"]})]
 
 
 def test_progress(driver: Driver) -> None:

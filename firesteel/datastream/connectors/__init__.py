@@ -1,5 +1,13 @@
 """Sources and sinks. Each system has a module of its own."""
 
-from firesteel.datastream.connectors.base import Committer, Sink, SinkWriter, Source, WriterContext
+from firesteel.datastream.connectors.base import (
+    Committer,
+    CommitterContext,
+    Sink,
+    SinkIdentity,
+    SinkWriter,
+    Source,
+    WriterContext,
+)
 
-__all__ = ["Committer", "Sink", "SinkWriter", "Source", "WriterContext"]
+__all__ = ["Committer", "CommitterContext", "Sink", "SinkIdentity", "SinkWriter", "Source", "WriterContext"]

@@ -1,19 +1,22 @@
 """The contracts of connectors: a source that streams read from, and a sink with a writer and a committer.
 
 A sink has two phases per micro-batch. Each subtask's *writer* takes records and, when the batch ends, flushes and gives
-out *committables* (names of finished files, ids of prepared transactions). The *committer* runs in the driver once all
-tasks of the batch are done. A batch is repeated after a failure, so committing must be idempotent by committable.
+out *committables* (names of finished files, ids of prepared transactions). The *committer* runs in the driver: it
+commits them once the batch is logged as complete. :mod:`firesteel.engine.commits` numbers the steps.
 """
 
 from __future__ import annotations
 
+import hashlib
+import uuid
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 from firesteel.connectors.source import SplitSource
 from firesteel.datastream.functions import SinkFunction
 
-__all__ = ["Committer", "Sink", "SinkWriter", "Source", "WriterContext"]
+__all__ = ["Committer", "CommitterContext", "Sink", "SinkIdentity", "SinkWriter", "Source", "WriterContext"]
 
 
 class Source(ABC):
@@ -24,39 +27,136 @@ class Source(ABC):
         """The reader behind this source."""
 
 
-class WriterContext(ABC):
-    """Where a writer runs."""
+@dataclass(frozen=True)
+class SinkIdentity:
+    """Which sink of which job."""
 
-    @abstractmethod
+    job_name: str = "job"
+    job_id: str = "job"
+    """Stays for as long as the job goes on from the same checkpoint folder, also when its driver was started again.
+    Another job has another one, of the same name too."""
+    sink_uid: str = "sink"
+    attempt: int = 0
+    restored: bool = False
+
+
+class CommitterContext:
+    """Whom a committer works for.
+
+    >>> context = CommitterContext(SinkIdentity(job_name="orders", job_id="4711", sink_uid="to-files"))
+    >>> context.job_name(), context.sink_uid(), context.attempt(), context.restored()
+    ('orders', 'to-files', 0, False)
+    >>> context.name_prefix()
+    'fs-0f7c416c9d3734e1'
+    """
+
+    def __init__(self, identity: SinkIdentity | None = None) -> None:
+        self._identity = identity or SinkIdentity()
+
+    def job_name(self) -> str:
+        """The job's name."""
+        return self._identity.job_name
+
+    def job_id(self) -> str:
+        """The job's id. It stays over restarts, also of the driver on the same checkpoint folder; no other job has it,
+        not even one of the same name."""
+        return self._identity.job_id
+
+    def sink_uid(self) -> str:
+        """The uid of the sink, set by ``uid()`` or made from its place in the program."""
+        return self._identity.sink_uid
+
+    def attempt(self) -> int:
+        """How often this driver has restarted the job."""
+        return self._identity.attempt
+
+    def restored(self) -> bool:
+        """Whether the job goes on from a checkpoint: after a failure, or started again."""
+        return self._identity.restored
+
+    def name_prefix(self) -> str:
+        """A short word of letters, digits and dashes that all writers and the committer of this sink share, over
+        restarts too, and nobody else. What is named with it can be found again after a crash."""
+        text = f"{self._identity.job_id}\0{self._identity.sink_uid}"
+        return f"fs-{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
+
+
+class WriterContext(CommitterContext):
+    """Where a writer runs and for whom.
+
+    >>> context = WriterContext(SinkIdentity(), subtask=1, parallelism=2)
+    >>> context.subtask(), context.parallelism()
+    (1, 2)
+    >>> context.writer_id() != WriterContext(SinkIdentity(), subtask=1, parallelism=2).writer_id()
+    True
+    """
+
+    def __init__(self, identity: SinkIdentity | None = None, subtask: int = 0, parallelism: int = 1) -> None:
+        super().__init__(identity)
+        self._subtask, self._parallelism = subtask, parallelism
+        self._writer_id = f"{subtask}-{uuid.uuid4().hex[:12]}"
+
     def subtask(self) -> int:
         """The number of this subtask, from 0."""
+        return self._subtask
 
-    @abstractmethod
     def parallelism(self) -> int:
         """How many subtasks write."""
+        return self._parallelism
+
+    def writer_id(self) -> str:
+        """A word that no other writer has, neither another subtask's nor one of this subtask before or after a
+        failure: a task that is thought dead may still be writing. With a counter it makes unique names."""
+        return self._writer_id
 
 
 class SinkWriter(ABC):
-    """Writes the records of one subtask."""
+    """Writes the records of one subtask. It serves many batches; after a failure there is a new one."""
 
     @abstractmethod
     def write(self, value: Any, context: SinkFunction.Context) -> None:
         """Takes one record."""
 
+    def flush(self, end_of_input: bool) -> None:  # noqa: B027 - optional to override
+        """The batch has no more records; with ``end_of_input`` the whole stream has none. Comes before
+        ``prepare_commit``. A writer without committables sends off here what it holds."""
+
     def prepare_commit(self) -> list[Any]:
-        """Ends a batch: makes what was written durable but not yet visible, and names it."""
+        """Ends a batch: makes what was written durable but not yet visible, and names it.
+
+        The committables are pickled, into the frames on their way to the driver and into its log.
+        """
         return []
 
     def close(self) -> None:  # noqa: B027 - optional to override
-        """Called once after the last record."""
+        """Called once after the last record, or when the attempt ends otherwise. What was prepared is not the
+        writer's any more; what was not is to be dropped."""
 
 
 class Committer(ABC):
-    """Makes prepared writes visible."""
+    """Makes prepared writes visible. It lives in the driver; each attempt of a job has a new one."""
 
     @abstractmethod
     def commit(self, committables: list[Any]) -> None:
-        """Commits. A committable may come again after a failure; the second time must change nothing."""
+        """Commits what a batch prepared. An exception fails the job; after the restart they come again."""
+
+    def abort(self, committables: list[Any]) -> None:  # noqa: B027 - optional to override
+        """Drops what a batch prepared that comes again and prepares anew. May come again, too."""
+
+    def recover(self, pending: list[Any]) -> None:  # noqa: B027 - optional to override
+        """Called whenever no writer is at work: before each attempt begins, and when the job has ended.
+
+        ``pending`` is all that is prepared and to be committed, and will be, right after this call. Anything else
+        that bears this sink's ``name_prefix`` was left by a task that died before the driver knew of it: it is to be
+        rolled back, for its records come again.
+        """
+
+    def recover_and_commit(self, committables: list[Any]) -> None:
+        """Commits after a failure. Some or all may be committed already; those must stay as they are."""
+        self.commit(committables)
+
+    def close(self) -> None:  # noqa: B027 - optional to override
+        """The attempt is over."""
 
 
 class Sink(ABC):
@@ -70,8 +170,9 @@ class Sink(ABC):
     ...         return held
     >>> class ListSink(Sink):
     ...     def create_writer(self, context): return ListWriter()
-    >>> writer = ListSink().create_writer(None)
+    >>> writer = ListSink().create_writer(WriterContext())
     >>> writer.write(1, None)
+    >>> writer.flush(end_of_input=True)
     >>> writer.prepare_commit()
     [1]
     """
@@ -80,6 +181,6 @@ class Sink(ABC):
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """A writer for one subtask; called in the task."""
 
-    def create_committer(self) -> Committer | None:
-        """The committer, called in the driver; None where writing alone is enough."""
+    def create_committer(self, context: CommitterContext) -> Committer | None:
+        """The committer, called in the driver once per attempt; None where writing alone is enough."""
         return None

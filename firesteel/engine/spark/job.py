@@ -17,6 +17,8 @@ from firesteel.common.checkpoint_statistics import CheckpointStatistics
 from firesteel.common.completable_future import CompletableFuture
 from firesteel.common.job_status import JobStatus
 from firesteel.engine.backends import backend_name
+from firesteel.engine.commit_log import job_id_of
+from firesteel.engine.commit_watcher import CommitWatcher
 from firesteel.engine.job import EngineJob
 from firesteel.engine.manifest import CheckpointFolder, Manifest
 from firesteel.engine.payload import JobPayload
@@ -48,6 +50,8 @@ class SparkJob(EngineJob):
         self._session: SparkSession | None = None
         self._lifeline: Lifeline | None = None
         self._folder: CheckpointFolder | None = None
+        self._batch_done = False
+        """In BATCH mode: whether the one batch is done. Then it is never repeated."""
 
     @property
     def processes_stay(self) -> bool:
@@ -58,7 +62,8 @@ class SparkJob(EngineJob):
         self._directory = tempfile.mkdtemp(prefix="firesteel-")
         # 2. What cannot be pickled, and a checkpoint of another job, are found before Spark is started.
         packed = pack_job(self.spec, import_paths(self.settings))
-        self._claim_folder()
+        if self._claim_folder():
+            packed = pack_job(self.spec, import_paths(self.settings))
         # 3. Spark.
         session = self._session = get_session(self.settings, self.spec.name)
         ship_files(session, self.submission)
@@ -68,7 +73,8 @@ class SparkJob(EngineJob):
         address = session.sparkContext.uiWebUrl
         return f"{session.sparkContext.master}" + (f", Spark's page at {address}" if address else "")
 
-    def _claim_folder(self) -> None:
+    def _claim_folder(self) -> bool:
+        """Makes the folder this job's. Returns whether that changed what tasks must know of the job."""
         assert self._directory is not None
         durable = self.checkpointing.folder
         backend = backend_name(self.submission.configuration, self.submission.state_backend)
@@ -76,6 +82,18 @@ class SparkJob(EngineJob):
         self._folder = CheckpointFolder(durable or os.path.join(self._directory, "checkpoint"), manifest)
         if durable is not None and self._folder.claim():
             self.checkpoints.restored()
+            self.spec = replace(self.spec, restored=True)
+        if durable is not None and self.commits.used:
+            self.spec = replace(self.spec, lineage=job_id_of(self._folder.commits, self.job_id))
+        return self.spec.restored or bool(self.spec.lineage)
+
+    def _logged(self, batch: int) -> bool:
+        """Whether Spark has logged a batch. It deletes old entries, and a later one says the same."""
+        assert self._folder is not None
+        if self.spec.batch_mode:
+            return self._batch_done
+        newest = newest_entry(os.path.join(self._folder.query, "commits"))
+        return newest is not None and newest >= batch
 
     def _launch(self, payload: JobPayload, whole: JobPayload) -> None:
         """One attempt: its line to the workers, its files, and a query that goes on from what the folder holds."""
@@ -91,6 +109,8 @@ class SparkJob(EngineJob):
         write_job(self._directory, payload, whole, self.settings, folder.sources)
         width = self.spec.graph.parallelism
         try:
+            # What earlier attempts have left is settled before this one adds to it.
+            self.commits.start(self.spec, folder.commits, self._logged)
             if self.spec.batch_mode:
                 frame = session.read.format("firesteel").option("directory", self._directory).load()
                 for stage in self.spec.graph.stages[1:]:
@@ -114,6 +134,7 @@ class SparkJob(EngineJob):
     def _take(self, frame: DataFrame, batch: int) -> None:
         """The end of a micro-batch. A single action: touching the frame twice would compute the batch twice."""
         # Spark has logged the batch before, or it would not begin this one.
+        self.commits.settle()
         self.checkpoints.completed(records=self.inbox.progress.batch_records)
         self.checkpoints.began(batch)
         cells = frame.select("f").toArrow().column("f").to_pylist()
@@ -129,8 +150,12 @@ class SparkJob(EngineJob):
         try:
             self._take(frame, batch)
         except BaseException as error:
-            self._failure = error
+            self._fail(error)
             raise RuntimeError("the batch failed, and the driver knows why") from None
+
+    def _fail(self, error: BaseException) -> None:
+        """The first one counts: what comes after it may be its doing."""
+        self._failure = self._failure or error
 
     def _tell_coordinator(self) -> None:
         assert self._directory is not None
@@ -140,34 +165,49 @@ class SparkJob(EngineJob):
         os.replace(path + ".new", path)
 
     def run(self) -> None:
+        watcher = CommitWatcher(self.commits, self._fail)
         try:
             if self.spec.batch_mode:
-                assert self._session is not None
-                # A group of its own, so that cancelling this job cancels no other.
-                self._session.sparkContext.setJobGroup(self.job_id, self.spec.name, interruptOnCancel=True)
-                self._take(self._batch, 0)
-                self._settle_checkpoint(0)
+                self._run_batch()
                 return
+            watcher.start()
             while not self.inbox.finished.wait(0.05):
-                if self.cancelled or not self._query.isActive:
+                if self.cancelled or self._failure is not None or not self._query.isActive:
                     break
             self._wait_until_logged()
             self._settle_checkpoint()
             failure = self._failure or self._query.exception()
             if failure is not None:
                 raise failure
+            self.commits.settle()
             if not self.inbox.finished.is_set() and not self.cancelled:
                 raise JobExecutionError("Spark's query ended before the job's input did, and did not say why.")
+            if self.commits.pending and not self.cancelled:
+                raise JobExecutionError(
+                    "Spark has not logged the last batch in time, so its results are not committed."
+                )
         except Exception as error:
             raise translate(error) from error
         finally:
+            watcher.stop()
             if self._query is not None:
                 self._query.stop()
+
+    def _run_batch(self) -> None:
+        """BATCH mode. What is done is not done again where only a sink's commit failed."""
+        if not self._batch_done:
+            assert self._session is not None
+            # A group of its own, so that cancelling this job cancels no other.
+            self._session.sparkContext.setJobGroup(self.job_id, self.spec.name, interruptOnCancel=True)
+            self._take(self._batch, 0)
+            self._batch_done = True
+            self._settle_checkpoint(0)
+        self.commits.settle()
 
     def _wait_until_logged(self) -> None:
         """The last batch is taken, but the query still has to write it into its commit log."""
         deadline = time.monotonic() + 30
-        while self._query.isActive and not self.cancelled and time.monotonic() < deadline:
+        while self._query.isActive and not self.cancelled and self._failure is None and time.monotonic() < deadline:
             if not self._query.status["isTriggerActive"]:
                 return
             time.sleep(0.01)
@@ -225,12 +265,18 @@ class SparkJob(EngineJob):
 
     def clean_up(self) -> None:
         self._end_line()
+        # Now that nothing runs any more.
+        self.commits.end()
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
 
     def dispose(self, status: JobStatus) -> None:
-        if self._folder is not None and self.checkpointing.folder is not None and not self.checkpointing.stays(status):
-            self._folder.delete()
+        if self._folder is None or self.checkpointing.folder is None or self.checkpointing.stays(status):
+            return
+        if self.commits.pending:
+            logger.warning("job %r leaves results that are not committed; %s stays", self.spec.name, self._folder.path)
+            return
+        self._folder.delete()
 
 
 def _lifeline(session: SparkSession) -> Lifeline | None:

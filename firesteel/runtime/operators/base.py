@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Protocol, TypeVar
 
+from firesteel.datastream.connectors.base import SinkIdentity
 from firesteel.datastream.functions import CheckpointedFunction
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.graph.specs import OperatorSpec
@@ -14,6 +15,7 @@ from firesteel.graph.stream_graph import StreamNode
 from firesteel.runtime.calls import call_for_each
 from firesteel.runtime.clock import Clock
 from firesteel.runtime.context import InitializationContext, OperatorContext, SnapshotContext
+from firesteel.runtime.crash_points import CrashPoints
 from firesteel.runtime.failures import describe
 from firesteel.runtime.outputs import Output
 from firesteel.runtime.state.backend import KeyedStateBackend
@@ -43,6 +45,9 @@ class Placement:
     """Sends (kind, node id, payload) to the driver."""
     tables: TableFactory
     """The state backend."""
+    identity: SinkIdentity = field(default_factory=SinkIdentity)
+    """What a sink is known by outside."""
+    crash_points: CrashPoints = field(default_factory=CrashPoints)
 
 
 class Port(Protocol):

@@ -7,6 +7,7 @@ from typing import Any
 from firesteel.datastream.connectors.base import WriterContext
 from firesteel.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, SinkSpec
 from firesteel.runtime.context import SinkContext
+from firesteel.runtime.crash_points import CrashPoint
 from firesteel.runtime.frames import first_unpicklable
 from firesteel.runtime.operators.base import Operator, Placement, handles
 from firesteel.runtime.watermarks import MIN_TIMESTAMP
@@ -65,24 +66,14 @@ class SinkFunctionOperator(Operator):
             raise self.failure(error, value) from error
 
 
-class _WriterContext(WriterContext):
-    def __init__(self, placement: Placement) -> None:
-        self._placement = placement
-
-    def subtask(self) -> int:
-        return self._placement.subtask
-
-    def parallelism(self) -> int:
-        return self._placement.node.parallelism
-
-
 @handles(SinkSpec)
 class SinkOperator(Operator):
-    """A sink's writer: what a batch prepared is committed by the driver when all its tasks are done."""
+    """A sink's writer: what a batch prepared is committed by the driver when the batch is logged."""
 
     def open(self) -> None:
+        context = WriterContext(self.placement.identity, self.subtask, self.node.parallelism)
         try:
-            self._writer = self.spec.sink.create_writer(_WriterContext(self.placement))
+            self._writer = self.spec.sink.create_writer(context)
         except Exception as error:
             raise self.failure(error) from error
         self._context = SinkContext(self.clock)
@@ -100,8 +91,12 @@ class SinkOperator(Operator):
             raise self.failure(error, value) from error
 
     def finish(self, last: bool) -> None:
+        crash = self.placement.crash_points.reach
         try:
+            crash(CrashPoint.BEFORE_PREPARE)
+            self._writer.flush(last)
             committables = self._writer.prepare_commit()
+            crash(CrashPoint.PREPARED)
             if committables:
                 self.placement.to_driver("commit", self.node.id, committables)
         except Exception as error:

@@ -1,0 +1,201 @@
+"""The commit protocol of sinks: what a micro-batch wrote becomes visible exactly once, through any crash.
+
+1. **Prepare** (tasks). When a batch ends, each writer flushes and gives out committables. They travel to the driver
+   with the batch's other frames.
+   *Crash here:* the batch comes again. What a dead task had prepared, nobody knows of but the outside system; the
+   committer finds it there when the next attempt begins (``recover``) and rolls it back.
+2. **Log** (driver, :meth:`Commits.log`). When all tasks are done, the committables are written to the checkpoint
+   folder, as one file that is forced to disk. This comes before the engine logs the batch, so whatever batch is logged,
+   its committables are known.
+   *Crash before the batch is logged:* the batch comes again and prepares anew. What is in the file is aborted.
+3. **The batch is logged** (engine: Spark's commit log, in memory the commit of the stores). From here on the batch
+   never comes again, and what it prepared must become visible.
+4. **Commit** (driver, :meth:`Commits.settle`), sink by sink, as soon as that is seen: by a thread that looks for it,
+   when the next batch begins, and before the job is over. Then the file is removed.
+   *Crash here:* the file is still there.
+5. **Recover** (driver, :meth:`Commits.start`, before each attempt begins, and once more when the job has ended). Each
+   committer learns what is pending and rolls back what else it finds of its own. Files of logged batches are
+   committed (again), those of other batches aborted; then they are removed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.datastream.connectors.base import Committer, CommitterContext
+from firesteel.engine.commit_log import CommitLog, Prepared
+from firesteel.errors import CheckpointError
+from firesteel.graph.specs import SinkSpec
+from firesteel.graph.stream_graph import StreamNode
+from firesteel.runtime.crash_points import CrashPoint
+from firesteel.runtime.failures import describe
+from firesteel.runtime.task import JobSpec
+
+__all__ = ["Commits"]
+
+logger = logging.getLogger("firesteel")
+
+
+class Commits:
+    """The committers of a job and what they still have to do."""
+
+    def __init__(self, job: JobSpec) -> None:
+        self._job = job
+        nodes = job.graph.graph.nodes.values()
+        self._sinks: dict[str, StreamNode] = {node.uid: node for node in nodes if isinstance(node.spec, SinkSpec)}
+        self._committers: dict[str, Committer] = {}
+        self._log: CommitLog | None = None
+        self._logged: Callable[[int], bool] = lambda batch: False
+        self._pending: dict[int, Prepared] = {}
+        self._lock = threading.RLock()
+        self._failure: BaseException | None = None
+        self.waiting = threading.Event()
+        """Set while something is pending."""
+
+    @property
+    def used(self) -> bool:
+        """Whether the job has sinks that may commit."""
+        return bool(self._sinks)
+
+    @property
+    def pending(self) -> list[int]:
+        """The batches whose commit is not done."""
+        return sorted(self._pending)
+
+    # Step 5
+
+    def start(self, job: JobSpec, folder: str, logged: Callable[[int], bool]) -> None:
+        """An attempt begins. ``logged`` says of a batch whether the engine has logged it."""
+        if not self.used:
+            return
+        with self._lock:
+            self._close()
+            self._job, self._log, self._logged, self._failure = job, CommitLog(folder), logged, None
+            for uid, node in self._sinks.items():
+                committer = self._call(uid, [], self._create, node)
+                if committer is not None:
+                    self._committers[uid] = committer
+            self._read()
+            self._recover()
+
+    def _create(self, node: StreamNode) -> Committer | None:
+        assert isinstance(node.spec, SinkSpec)
+        committer: Committer | None = node.spec.sink.create_committer(CommitterContext(self._job.identity_of(node)))
+        return committer
+
+    def _read(self) -> None:
+        assert self._log is not None
+        self._pending = self._log.read()
+        for batch, prepared in self._pending.items():
+            unknown = [uid for uid in prepared if uid not in self._committers]
+            if unknown:
+                raise CheckpointError(
+                    f"Batch {batch} of the checkpoint has results that are not committed, of a sink that the program "
+                    f"lacks: uid {unknown[0]!r}. Start the program that they belong to."
+                )
+
+    def _recover(self) -> None:
+        done = {batch for batch in self._pending if self._logged(batch)}
+        for uid, committer in self._committers.items():
+            waiting = self._of(uid, done)
+            self._call(uid, waiting, committer.recover, list(waiting))
+        for batch in sorted(self._pending.keys() - done):
+            for uid, stale in self._pending[batch].items():
+                self._call(uid, stale, self._committers[uid].abort, stale)
+            self._remove(batch)
+        for batch in sorted(done):
+            self._commit(batch, again=True)
+        self._note()
+
+    def _of(self, uid: str, batches: set[int]) -> list[Any]:
+        return [one for batch in sorted(batches) for one in self._pending[batch].get(uid, ())]
+
+    # Step 2
+
+    def log(self, batch: int, prepared: dict[int, list[Any]]) -> None:
+        """All tasks of a batch are done, and this is what their writers prepared, by the number of the sink."""
+        nodes = self._job.graph.graph.nodes
+        by_uid = {nodes[number].uid: committables for number, committables in prepared.items()}
+        by_uid = {uid: found for uid, found in by_uid.items() if uid in self._committers}
+        if not by_uid:
+            return
+        assert self._log is not None
+        with self._lock:
+            self._job.crash_points.reach(CrashPoint.BEFORE_LOG)
+            self._log.write(batch, by_uid)
+            self._pending[batch] = by_uid
+            self.waiting.set()
+            self._job.crash_points.reach(CrashPoint.LOGGED)
+
+    # Step 4
+
+    def settle(self) -> None:
+        """Commits what belongs to logged batches. Raises what a committer raised, once and for this attempt."""
+        if not self._pending:
+            return
+        with self._lock:
+            if self._failure is not None:
+                raise self._failure
+            try:
+                for batch in [batch for batch in sorted(self._pending) if self._logged(batch)]:
+                    self._commit(batch)
+            except BaseException as error:
+                self._failure = error
+                raise
+            finally:
+                self._note()
+
+    def _commit(self, batch: int, again: bool = False) -> None:
+        crash = self._job.crash_points.reach
+        crash(CrashPoint.BEFORE_COMMIT)
+        for number, (uid, committables) in enumerate(self._pending[batch].items()):
+            if number:
+                crash(CrashPoint.BETWEEN_SINKS)
+            committer = self._committers[uid]
+            commit = committer.recover_and_commit if again else committer.commit
+            self._call(uid, committables, commit, committables)
+        crash(CrashPoint.COMMITTED)
+        self._remove(batch)
+
+    def _remove(self, batch: int) -> None:
+        assert self._log is not None
+        self._log.remove(batch)
+        del self._pending[batch]
+
+    def _note(self) -> None:
+        if self._pending:
+            self.waiting.set()
+        else:
+            self.waiting.clear()
+
+    def _call(self, uid: str, committables: list[Any], action: Callable[..., Any], *arguments: Any) -> Any:
+        """A failure of the user's code is told as in a task: by the operator's name and the user's line."""
+        try:
+            return action(*arguments)
+        except Exception as error:
+            node = self._sinks[uid]
+            raise describe(error, node.name, node.built_at, 0, committables) from error
+
+    # The end
+
+    def end(self) -> None:
+        """The job is over, however it ended, and no task runs: nothing stays prepared that nobody would ever commit or
+        roll back. What fails here is told in the log and stays for the next start."""
+        with self._lock:
+            try:
+                if self._committers:
+                    self._recover()
+            except Exception:
+                logger.warning("the sinks of job %r could not be brought to an end", self._job.name, exc_info=True)
+            self._close()
+
+    def _close(self) -> None:
+        closing, self._committers = self._committers, {}
+        for uid, committer in closing.items():
+            try:
+                committer.close()
+            except Exception:
+                logger.warning("closing the committer of %r", self._sinks[uid].name, exc_info=True)
