@@ -149,6 +149,8 @@ def run(make_env: MakeEnv) -> Run:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Skipped tests are a letter among others; this is the line that nobody overlooks."""
-    skipped = [report for report in terminalreporter.stats.get("skipped", ()) if "no PostgreSQL" in str(report.longrepr)]
+    skipped = [
+        report for report in terminalreporter.stats.get("skipped", ()) if "no PostgreSQL" in str(report.longrepr)
+    ]
     if skipped:
         terminalreporter.write_line(f"{len(skipped)} tests skipped: {why_not()}", yellow=True)

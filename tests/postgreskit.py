@@ -13,7 +13,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
 
-from postgres_server import PASSWORD, USER, PostgresServer, binaries  # noqa: E402
+from postgres_server import PASSWORD, USER, PostgresServer, binaries
 
 
 def why_not() -> str | None:

@@ -86,7 +86,10 @@ class TestAddress:
             ("jdbc:mysql://db/shop?password=hunter2", "starts with 'jdbc:mysql:'. Only PostgreSQL is supported"),
             ("db:5432", "starts with 'db'"),
             ("jdbc:postgresql://db:x/shop?password=hunter2", "must be a number, got 'x'"),
-            ("jdbc:postgresql://db/shop?colour=red&password=hunter2", "The parameter 'colour' in jdbc:postgresql://db/shop"),
+            (
+                "jdbc:postgresql://db/shop?colour=red&password=hunter2",
+                "The parameter 'colour' in jdbc:postgresql://db/shop",
+            ),
         ],
     )
     def test_refusals_do_not_show_the_password(self, url: str, text: str) -> None:
@@ -98,7 +101,14 @@ class TestAddress:
     def test_no_text_has_the_password(self) -> None:
         given = options(f"jdbc:postgresql://db/shop?password={SECRET}")
         sink = JdbcSink.sink("INSERT INTO t VALUES (?, ?)", PAIR, given)
-        for text in (repr(given), str(given), repr(given.address()), str(given.address()), repr(sink), repr(sink._target)):
+        for text in (
+            repr(given),
+            str(given),
+            repr(given.address()),
+            str(given.address()),
+            repr(sink),
+            repr(sink._target),
+        ):
             assert SECRET not in text
         assert given.address().without_password(f"a {SECRET} b") == "a *** b"
 

@@ -13,7 +13,7 @@ from firesteel.errors import ConnectorError, SetupError, short_repr
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["NO_SUCH_TRANSACTION", "Session", "is_passing", "load_driver", "tell"]
+__all__ = ["NO_SUCH_TRANSACTION", "Session", "is_passing", "load_driver", "pause", "tell"]
 
 NO_SUCH_TRANSACTION = "42704"
 """undefined_object: there is no prepared transaction of that name."""
@@ -32,9 +32,12 @@ _ADVICE = {
     "42804": "Check that the column's type and the declared type of the field agree.",
     "22": "Check that the column's type and the declared type of the field agree.",
     "23": "The table's constraints do not allow it.",
-    "55000": "Set max_prepared_transactions in postgresql.conf: one for each subtask of each sink, and some to spare.",
-    "53200": "Raise max_prepared_transactions in postgresql.conf: one for each subtask of each sink, and some to spare.",
+    "55000": "Set max_prepared_transactions in postgresql.conf to more than all subtasks of all sinks together.",
+    "53200": "Raise max_prepared_transactions in postgresql.conf to more than all subtasks of all sinks together.",
 }
+
+PAUSE = 1.0
+"""Seconds before the first retry; before the second twice as much, and so on."""
 
 Result = TypeVar("Result")
 
@@ -54,14 +57,25 @@ def tell(error: Exception, address: Address, doing: str, element: object = None)
     """An error of the driver in our words: where, what was tried, what the server said, what to do."""
     state = getattr(error, "sqlstate", None) or ""
     said = " ".join(str(error).split()) or type(error).__name__
+    kind = state or _refused_connection(error)
     if state:
         what = f"PostgreSQL at {address} refused {doing}: {said} (SQLSTATE {state})."
+    elif kind:
+        what = f"PostgreSQL at {address} refused the connection: {said}."
     else:
         what = f"PostgreSQL at {address} cannot be reached ({doing}): {said}."
     if element is not None:
         what += f" The element is {short_repr(element)}."
-    advice = _ADVICE.get(state) or _ADVICE.get(state[:2]) or ("" if state else "Check that it runs there.")
+    advice = _ADVICE.get(kind) or _ADVICE.get(kind[:2]) or ("" if kind else "Check that it runs there.")
     return ConnectorError(address.without_password(f"{what} {advice}".rstrip()))
+
+
+def _refused_connection(error: Exception) -> str:
+    """The class of a refusal. The driver passes on what the server said to a connection, but not its code."""
+    said = str(error)
+    if "authentication" in said or "role" in said or "no password supplied" in said:
+        return "28"
+    return "3D" if "database" in said and "does not exist" in said else ""
 
 
 def is_passing(error: Exception) -> bool:
@@ -69,8 +83,14 @@ def is_passing(error: Exception) -> bool:
     driver = load_driver()
     state = getattr(error, "sqlstate", None)
     if state is None:
-        return isinstance(error, driver.OperationalError | driver.InterfaceError)
+        broken = isinstance(error, driver.OperationalError | driver.InterfaceError)
+        return broken and not _refused_connection(error)
     return state[:2] in _PASSING_CLASSES
+
+
+def pause(failures: int) -> None:
+    """Waits after so many failures."""
+    time.sleep(PAUSE * min(failures, 10))
 
 
 class Session:
@@ -97,7 +117,7 @@ class Session:
         with self.connection().cursor() as cursor:
             cursor.executemany(statement.encode(), rows)
 
-    def again(self, action: Callable[[], Result], doing: str, retries: int, pause: float = 1.0) -> Result:
+    def again(self, action: Callable[[], Result], doing: str, retries: int) -> Result:
         """Does something that may be repeated, up to ``retries`` times after failures that may pass."""
         failures = 0
         while True:
@@ -108,7 +128,7 @@ class Session:
                 failures += 1
                 if failures > retries or not is_passing(error):
                     raise tell(error, self.address, doing) from None
-            time.sleep(pause * failures)
+            pause(failures)
 
     def drop(self) -> None:
         """Lets the connection go, with the transaction it may be in."""

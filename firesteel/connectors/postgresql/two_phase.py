@@ -1,14 +1,15 @@
 """Exactly once through two-phase commit: tasks prepare transactions, the driver commits them.
 
-1. **Begin** (task, at a batch's first record). The transaction's name is made of what is the same when the batch comes again:
-   the sink's prefix, the subtask, the batch's time. If a transaction of that name is prepared, an earlier try of this
-   task died after preparing it, and it holds the same rows. It is taken over: its locks would make this try wait for ever.
+1. **Begin** (task, at a batch's first record). The transaction's name is made of what is the same when the batch comes
+   again: the sink's prefix, the subtask, the batch's time. If a transaction of that name is prepared, an earlier try of
+   this task died after preparing it, and it holds the same rows. It is taken over, or this try would wait for its
+   locks for ever.
 2. **Write** (task). Rows go into the open transaction, portion by portion.
    *Crash here:* the server rolls back when the connection ends.
 3. **Prepare** (task). ``PREPARE TRANSACTION``: from here on it survives crashes, of the server too. The driver gets its
    name and its number.
-4. **Commit** (driver, when the batch is logged). ``COMMIT PREPARED``. One that is not there any more was committed before a
-   crash; the server is asked whether its number says so.
+4. **Commit** (driver, when the batch is logged). ``COMMIT PREPARED``. One that is not there any more was committed
+   before a crash; the server is asked whether its number says so.
 5. **Recover** (driver, before tasks begin). What bears the sink's prefix and is not to be committed is rolled back.
 """
 
@@ -50,13 +51,15 @@ def _prepared(session: Session, prefix: str) -> list[PreparedTransaction]:
 
 
 def _whole(short: int, newest: int) -> int:
-    """A transaction's whole number from its last 32 bits and one that is newer.
+    """A transaction's whole number from its last 32 bits and a number of about the same time.
 
-    >>> _whole(0xFFFFFFF0, 0x2_0000_0010) == 0x1_FFFFFFF0, _whole(5, 0x2_0000_0010) == 0x2_0000_0005
-    (True, True)
+    >>> hex(_whole(0xFFFFFFF0, 0x2_0000_0010)), hex(_whole(5, 0x1_FFFFFFF0)), hex(_whole(5, 0x2_0000_0010))
+    ('0x1fffffff0', '0x200000005', '0x200000005')
     """
     number = (newest & ~0xFFFFFFFF) | short
-    return number if number <= newest else number - (1 << 32)
+    if number - newest > 1 << 31:
+        return number - (1 << 32)
+    return number + (1 << 32) if newest - number > 1 << 31 else number
 
 
 class TransactionWriter(Writing):
@@ -136,7 +139,9 @@ class TransactionCommitter(Committer):
     def commit(self, committables: list[Any]) -> None:
         there = set(self._prepared())
         for transaction in committables:
-            self._again(lambda one=transaction: self._commit(one, one in there), f"COMMIT PREPARED of {transaction.gid}")
+            self._again(
+                lambda one=transaction: self._commit(one, one in there), f"COMMIT PREPARED of {transaction.gid}"
+            )
 
     def _commit(self, transaction: PreparedTransaction, there: bool) -> None:
         # By name alone it might be a later one, of a task that was thought dead: the numbers must agree.

@@ -8,7 +8,7 @@ from typing import Any
 
 from firesteel.common.typeinfo import RowTypeInfo, TupleTypeInfo
 from firesteel.connectors.postgresql.address import Address
-from firesteel.connectors.postgresql.driver import Session, is_passing, load_driver, tell
+from firesteel.connectors.postgresql.driver import Session, is_passing, load_driver, pause, tell
 from firesteel.connectors.postgresql.rows import Rows
 from firesteel.datastream.connectors.base import SinkWriter
 from firesteel.datastream.functions import SinkFunction
@@ -115,4 +115,4 @@ class RowWriter(Writing):
                 failures += 1
                 if failures > self._target.retries:
                     raise tell(error, self._target.address, self.doing) from None
-            time.sleep(min(failures, 10))
+            pause(failures)

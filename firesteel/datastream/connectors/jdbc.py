@@ -17,6 +17,7 @@ from firesteel.connectors.postgresql.statements import upsert, with_numbers
 from firesteel.connectors.postgresql.two_phase import TransactionCommitter, TransactionWriter
 from firesteel.connectors.postgresql.writing import RowWriter, Target
 from firesteel.datastream.connectors.base import Committer, CommitterContext, Sink, SinkWriter, WriterContext
+from firesteel.datastream.functions import SinkFunction
 from firesteel.errors import ProgramError, short_repr
 
 __all__ = ["JdbcConnectionOptions", "JdbcExactlyOnceOptions", "JdbcExecutionOptions", "JdbcSink"]
@@ -90,7 +91,9 @@ class JdbcConnectionOptions:
         def build(self) -> JdbcConnectionOptions:
             """The options, if they can be understood."""
             if not self._options.url:
-                raise ProgramError("JdbcConnectionOptions need an address: with_url('jdbc:postgresql://host/database').")
+                raise ProgramError(
+                    "JdbcConnectionOptions need an address: with_url('jdbc:postgresql://host/database')."
+                )
             self._options.address()
             return self._options
 
@@ -204,8 +207,11 @@ class JdbcExactlyOnceOptions:
             return self._options
 
 
-class JdbcSink(Sink):
-    """Rows into a table. Made by :meth:`sink`, :meth:`upsert_sink` or :meth:`exactly_once_sink`."""
+class JdbcSink(Sink, SinkFunction):
+    """Rows into a table. Made by :meth:`sink`, :meth:`upsert_sink` or :meth:`exactly_once_sink`.
+
+    ``add_sink`` takes it, as in PyFlink, and so does ``sink_to``.
+    """
 
     def __init__(self, target: Target, exactly_once: JdbcExactlyOnceOptions | None = None) -> None:
         self._target = target
@@ -218,7 +224,7 @@ class JdbcSink(Sink):
         jdbc_connection_options: JdbcConnectionOptions,
         jdbc_execution_options: JdbcExecutionOptions | None = None,
     ) -> JdbcSink:
-        """Runs a statement for each record, at least once: after a failure records since the last checkpoint come again.
+        """Runs a statement for each record, at least once: after a failure those since the last checkpoint come again.
 
         ``sql`` has a question mark for each field of ``type_info``, in its order.
         """
@@ -267,6 +273,10 @@ class JdbcSink(Sink):
             return None
         return TransactionCommitter(self._target.address, context, self._exactly_once.max_commit_attempts)
 
+    def invoke(self, value: Any, context: SinkFunction.Context) -> None:
+        """Not for a JdbcSink: its writers take the records."""
+        raise ProgramError("A JdbcSink is no function to call: give it to add_sink() or sink_to().")
+
 
 def _target(
     sql: str,
@@ -281,7 +291,8 @@ def _target(
     fields = len(type_info.get_field_types())
     if marks != fields:
         raise ProgramError(
-            f"The statement has {marks} question marks for the {fields} fields of {type_info}; it needs one for each: {sql}"
+            f"The statement has {marks} question marks for the {fields} fields of {type_info}; "
+            f"it needs one for each: {sql}"
         )
     options = execution or JdbcExecutionOptions()
     return Target(
@@ -292,5 +303,6 @@ def _target(
 def _checked_type(type_info: Any) -> None:
     if not isinstance(type_info, RowTypeInfo | TupleTypeInfo):
         raise ProgramError(
-            f"type_info must be Types.ROW, Types.ROW_NAMED or Types.TUPLE of the record's fields, got {short_repr(type_info)}."
+            "type_info must be Types.ROW, Types.ROW_NAMED or Types.TUPLE of the record's fields, "
+            f"got {short_repr(type_info)}."
         )
