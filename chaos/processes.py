@@ -1,0 +1,69 @@
+"""The processes of a job, found by a mark in their environment, so that none but our own is ever killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["MARK", "Process", "family", "is_alive", "kill"]
+
+MARK = "FIRESTEEL_CHAOS_RUN"
+
+
+@dataclass(frozen=True)
+class Process:
+    pid: int
+    parent: int
+    command: str
+
+    @property
+    def is_python_worker(self) -> bool:
+        return "firesteel.engine.spark.daemon" in self.command
+
+    @property
+    def is_executor(self) -> bool:
+        return "CoarseGrainedExecutorBackend" in self.command
+
+
+def family(mark: str) -> dict[int, Process]:
+    """All living processes with this mark."""
+    entry = f"{MARK}={mark}".encode()
+    found = {}
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            if entry not in (folder / "environ").read_bytes().split(b"\0"):
+                continue
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if fields[0] != "Z":
+            found[int(folder.name)] = Process(int(folder.name), int(fields[1]), command)
+    return found
+
+
+def python_workers(processes: dict[int, Process]) -> list[Process]:
+    """The workers, without the process that they are forked from."""
+    workers = {pid: one for pid, one in processes.items() if one.is_python_worker}
+    return sorted((one for one in workers.values() if one.parent in workers), key=lambda one: one.pid)
+
+
+def executors(processes: dict[int, Process]) -> list[Process]:
+    return sorted((one for one in processes.values() if one.is_executor), key=lambda one: one.pid)
+
+
+def is_alive(mark: str, pid: int) -> bool:
+    return pid in family(mark)
+
+
+def kill(pid: int) -> bool:
+    """Whether there was somebody to kill."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
