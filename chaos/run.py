@@ -1,4 +1,4 @@
-"""One run of the job, in processes of its own: started, killed in part or as a whole, started again, until it is done."""
+"""One run of the job, in processes of its own: started, killed in part or as a whole, started again, until done."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Run:
         assert row is not None
         return int(row[0])
 
-    def _wait_for_results(self, before: int) -> bool:
+    def _wait_for_results(self, before: int, killed: float | None = None) -> bool:
         """Whether the job lives and has more results than ``before``. If its driver died it is started again."""
         end = time.monotonic() + SECONDS_TO_RECOVER
         while time.monotonic() < end:
@@ -101,7 +101,10 @@ class Run:
                 # At once, as a supervisor does it: what is left of the old one must not matter.
                 self._outcome.restarts += 1
                 self._start()
+                killed, before = killed or time.monotonic(), max(before, self._count())
             elif self._count() > before:
+                if killed is not None:
+                    self._outcome.recoveries.append(time.monotonic() - killed)
                 return True
             time.sleep(0.05)
         raise RuntimeError(f"no new results for {SECONDS_TO_RECOVER} s:\n{self._log()}")
@@ -121,10 +124,7 @@ class Run:
             self._process.wait()
         # What was under way may still be committed; what counts is the first result after that.
         time.sleep(0.05)
-        alive = self._wait_for_results(max(before, self._count()))
-        if alive:
-            self._outcome.recoveries.append(time.monotonic() - killed)
-        return alive
+        return self._wait_for_results(max(before, self._count()), killed)
 
     def _victim(self, target: str) -> int | None:
         if target == "driver":
