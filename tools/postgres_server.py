@@ -70,11 +70,12 @@ def _free_port() -> int:
 class PostgresServer:
     """A server between ``with`` and its end."""
 
-    def __init__(self, bin_folder: Path | None = None) -> None:
-        folder = bin_folder or binaries()
+    def __init__(self, max_prepared_transactions: int = 100) -> None:
+        folder = binaries()
         if folder is None:
             raise RuntimeError("PostgreSQL's programs were not found (Debian: apt-get install postgresql)")
         self._bin = folder
+        self._max_prepared = max_prepared_transactions
         self.port = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._folder: Path | None = None
@@ -140,7 +141,7 @@ class PostgresServer:
             "listen_addresses": "127.0.0.1",
             "port": self.port,
             "unix_socket_directories": self._folder,
-            "max_prepared_transactions": 100,
+            "max_prepared_transactions": self._max_prepared,
             "max_connections": 100,
             "fsync": "off",
             "synchronous_commit": "off",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from kit import BATCH, STREAMING
-from postgreskit import Database
+from postgreskit import Database, PostgresServer
 
 from firesteel.common import Instant, Row, Types
 from firesteel.common.typeinfo import RowTypeInfo
@@ -398,6 +398,21 @@ def test_a_row_that_is_there_already(counts: Database) -> None:
     text = str(failure(counts, [("a", 1), ("b", 1)]))
     assert "duplicate key" in text
     assert "constraints do not allow it" in text
+
+
+@pytest.mark.parametrize(("allowed", "text"), [(0, "prepared transactions are disabled"), (1, "maximum number")])
+def test_a_server_that_does_not_allow_prepared_transactions(
+    postgres_server: PostgresServer, allowed: int, text: str
+) -> None:
+    with PostgresServer(max_prepared_transactions=allowed) as server:
+        database = Database(server, "postgres")
+        database.execute("CREATE TABLE counts (word text, n int)")
+        sink = JdbcSink.exactly_once_sink(INSERT, PAIR, options(database), portions())
+        with pytest.raises(JobExecutionError, match=text) as caught:
+            run_pipeline(lambda env: _end(env.from_collection(WORDS), sink), parallelism=2)
+        assert "max_prepared_transactions in postgresql.conf to more than all subtasks" in str(caught.value)
+        assert rows(database) == []
+        assert database.prepared() == []
 
 
 def test_an_upsert_without_a_key_in_the_table(counts: Database) -> None:
