@@ -110,6 +110,9 @@ class _Committer(Committer):
         if len(commit_calls(self.folder)) == self.fail_in_call:
             raise ConnectionError("the answer to the commit got lost")
 
+    def abort(self, committables: list[Any]) -> None:
+        note(self.folder, "aborted", committables)
+
 
 class CommitSink(Sink):
     """Exactly once into a folder. The committer notes what it got and can fail after it did its work."""

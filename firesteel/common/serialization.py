@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import csv
+import dataclasses
+import datetime
+import io
+import json
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, BinaryIO
 
 from firesteel.common.typeinfo import TypeInformation, Types
+from firesteel.common.types import Row
 from firesteel.errors import ConfigurationError, TypeMismatchError, short_repr
 
 __all__ = [
+    "BulkWriter",
+    "BulkWriterFactory",
     "ByteArraySchema",
     "DeserializationSchema",
     "Encoder",
@@ -103,12 +113,16 @@ class RowFieldExtractorSchema(SerializationSchema):
 
 
 class Encoder:
-    """Turns an element into a line of a file.
+    """Turns an element into a line of a file. Subclass it for another format.
 
     Elements that are no strings should be given as the text that their type's ``formatter()`` makes of them.
 
     >>> Encoder.simple_string_encoder().encode("abc")
     b'abc\\n'
+    >>> Encoder.csv_encoder().encode(("a,b", 1, None))
+    b'"a,b",1,\\n'
+    >>> Encoder.json_encoder().encode(Row(name="a", count=1))
+    b'{"name": "a", "count": 1}\\n'
     """
 
     def __init__(self, charset_name: str = "UTF-8") -> None:
@@ -119,9 +133,88 @@ class Encoder:
         """An encoder that writes one element a line."""
         return Encoder(charset_name)
 
+    @staticmethod
+    def csv_encoder(delimiter: str = ",", charset_name: str = "UTF-8") -> Encoder:
+        """An encoder of rows, tuples, dicts and dataclasses as lines of CSV, without a head line."""
+        return _CsvEncoder(delimiter, charset_name)
+
+    @staticmethod
+    def json_encoder(charset_name: str = "UTF-8") -> Encoder:
+        """An encoder of elements as JSON, one a line. Rows with names and dataclasses become objects."""
+        return _JsonEncoder(charset_name)
+
     def encode(self, element: Any) -> bytes:
         """The bytes of one line, with its end."""
         return f"{element}\n".encode(self.charset_name)
+
+
+class _CsvEncoder(Encoder):
+    def __init__(self, delimiter: str, charset_name: str) -> None:
+        super().__init__(charset_name)
+        if len(delimiter) != 1:
+            raise ConfigurationError(f"The delimiter of CSV is a single character, got {delimiter!r}.")
+        self.delimiter = delimiter
+
+    def encode(self, element: Any) -> bytes:
+        line = io.StringIO()
+        csv.writer(line, delimiter=self.delimiter, lineterminator="\n").writerow(_fields(element))
+        return line.getvalue().encode(self.charset_name)
+
+
+class _JsonEncoder(Encoder):
+    def encode(self, element: Any) -> bytes:
+        return f"{json.dumps(element, default=_plain, ensure_ascii=False)}\n".encode(self.charset_name)
+
+
+def _fields(element: Any) -> list[Any]:
+    """What stands in the columns of a record."""
+    if isinstance(element, Mapping):
+        return list(element.values())
+    if isinstance(element, Row | tuple | list):
+        return list(element)
+    if dataclasses.is_dataclass(element):
+        return [getattr(element, field.name) for field in dataclasses.fields(element)]
+    return [element]
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON does not know, as one that it does."""
+    if isinstance(value, Row):
+        return list(value) if value._fields is None else value.as_dict()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, set | frozenset):
+        return list(value)
+    raise TypeMismatchError(f"JSON has nothing for a {type(value).__name__}: {short_repr(value, 80)}. Map it first.")
+
+
+class BulkWriter(ABC):
+    """Writes the elements of one file whose format needs them all, such as Parquet with its foot."""
+
+    @abstractmethod
+    def add_element(self, element: Any) -> None:
+        """Takes an element."""
+
+    def flush(self) -> None:  # noqa: B027 - optional to override
+        """Hands on to the file what is complete."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Writes the end of the file, and leaves it open: it is closed by whoever opened it."""
+
+
+class BulkWriterFactory(ABC):
+    """Makes a writer for each file."""
+
+    @abstractmethod
+    def create(self, out: BinaryIO) -> BulkWriter:
+        """A writer for a file that was just opened."""
 
 
 def _known(charset: str) -> str:

@@ -31,6 +31,7 @@ from firesteel.datastream.functions import (
     FlatJoinFunction,
     FlatMapFunction,
     Function,
+    GenericWriteAheadSink,
     JoinFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
@@ -44,6 +45,7 @@ from firesteel.datastream.functions import (
     ReduceFunction,
     RuntimeContext,
     SinkFunction,
+    TwoPhaseCommitSinkFunction,
     WindowFunction,
 )
 from firesteel.datastream.output_tag import OutputTag
@@ -99,6 +101,7 @@ __all__ = [
     "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
+    "GenericWriteAheadSink",
     "GlobalWindow",
     "HashMapStateBackend",
     "JoinFunction",
@@ -131,6 +134,7 @@ __all__ = [
     "TimerService",
     "Trigger",
     "TriggerResult",
+    "TwoPhaseCommitSinkFunction",
     "Window",
     "WindowAssigner",
     "WindowFunction",

@@ -15,11 +15,14 @@ from firesteel.datastream.broadcast_streams import BroadcastConnectedStream, Bro
 from firesteel.datastream.closeable_iterator import CloseableIterator
 from firesteel.datastream.connected_streams import ConnectedStreams
 from firesteel.datastream.connectors.base import Sink
+from firesteel.datastream.connectors.transactions import TransactionSink
+from firesteel.datastream.connectors.write_ahead import WriteAheadSink
 from firesteel.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
     Function,
     FunctionWrapper,
+    GenericWriteAheadSink,
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
@@ -27,6 +30,7 @@ from firesteel.datastream.functions import (
     ProcessFunction,
     ReduceFunction,
     SinkFunction,
+    TwoPhaseCommitSinkFunction,
     as_filter,
     as_flat_map,
     as_key_selector,
@@ -375,19 +379,25 @@ class DataStream(_Node):
         """Prints every record in the driver, with Flink's subtask prefix."""
         return self._sink("Print to Std. Out", PrintSpec(sink_identifier), self._type)
 
-    def add_sink(self, sink_func: SinkFunction | Sink) -> DataStreamSink:
+    def add_sink(
+        self, sink_func: SinkFunction | TwoPhaseCommitSinkFunction | GenericWriteAheadSink | Sink
+    ) -> DataStreamSink:
         """Ends the stream in a sink function, or in a sink that PyFlink's programs know as one."""
-        if isinstance(sink_func, Sink):
+        if isinstance(sink_func, TwoPhaseCommitSinkFunction | GenericWriteAheadSink | Sink):
             return self.sink_to(sink_func)
         if not isinstance(sink_func, SinkFunction):
             raise ProgramError(f"add_sink() takes an instance of SinkFunction, got {short_repr(sink_func, 80)}.")
         return self._sink("Sink", SinkFunctionSpec(sink_func))
 
-    def sink_to(self, sink: Sink) -> DataStreamSink:
+    def sink_to(self, sink: Sink | TwoPhaseCommitSinkFunction | GenericWriteAheadSink) -> DataStreamSink:
         """Ends the stream in a sink with a writer and a committer."""
+        if isinstance(sink, TwoPhaseCommitSinkFunction):
+            sink = TransactionSink(sink)
+        elif isinstance(sink, GenericWriteAheadSink):
+            sink = WriteAheadSink(sink)
         if not isinstance(sink, Sink):
             raise ProgramError(f"sink_to() takes an instance of Sink, got {short_repr(sink, 80)}.")
-        return self._sink("Sink", SinkSpec(sink))
+        return self._sink("Sink", SinkSpec(sink), self._type)
 
     @overload
     def execute_and_collect(self, job_execution_name: str | None = None, limit: None = None) -> CloseableIterator: ...

@@ -30,6 +30,7 @@ from firesteel.engine.commit_log import CommitLog, Prepared
 from firesteel.errors import CheckpointError
 from firesteel.graph.specs import SinkSpec
 from firesteel.graph.stream_graph import StreamNode
+from firesteel.runtime.context import OperatorContext
 from firesteel.runtime.crash_points import CrashPoint
 from firesteel.runtime.failures import describe
 from firesteel.runtime.task import JobSpec
@@ -47,6 +48,7 @@ class Commits:
         nodes = job.graph.graph.nodes.values()
         self._sinks: dict[str, StreamNode] = {node.uid: node for node in nodes if isinstance(node.spec, SinkSpec)}
         self._committers: dict[str, Committer] = {}
+        self._contexts: dict[str, CommitterContext] = {}
         self._log: CommitLog | None = None
         self._logged: Callable[[int], bool] = lambda batch: False
         self._pending: dict[int, Prepared] = {}
@@ -75,7 +77,7 @@ class Commits:
             self._close()
             self._job, self._log, self._logged, self._failure = job, CommitLog(folder), logged, None
             for uid, node in self._sinks.items():
-                committer = self._call(uid, [], self._create, node)
+                committer = self._call(uid, -1, [], self._create, node)
                 if committer is not None:
                     self._committers[uid] = committer
             self._read()
@@ -83,7 +85,9 @@ class Commits:
 
     def _create(self, node: StreamNode) -> Committer | None:
         assert isinstance(node.spec, SinkSpec)
-        committer: Committer | None = node.spec.sink.create_committer(CommitterContext(self._job.identity_of(node)))
+        runtime = OperatorContext(node, 0, self._job.attempt, self._job.job_parameters, None)
+        self._contexts[node.uid] = CommitterContext(self._job.identity_of(node), runtime)
+        committer: Committer | None = node.spec.sink.create_committer(self._contexts[node.uid])
         return committer
 
     def _read(self) -> None:
@@ -101,10 +105,10 @@ class Commits:
         done = {batch for batch in self._pending if self._logged(batch)}
         for uid, committer in self._committers.items():
             waiting = self._of(uid, done)
-            self._call(uid, waiting, committer.recover, list(waiting))
+            self._call(uid, -1, waiting, committer.recover, list(waiting))
         for batch in sorted(self._pending.keys() - done):
             for uid, stale in self._pending[batch].items():
-                self._call(uid, stale, self._committers[uid].abort, stale)
+                self._call(uid, batch, stale, self._committers[uid].abort, stale)
             self._remove(batch)
         for batch in sorted(done):
             self._commit(batch, again=True)
@@ -156,7 +160,7 @@ class Commits:
                 crash(CrashPoint.BETWEEN_SINKS)
             committer = self._committers[uid]
             commit = committer.recover_and_commit if again else committer.commit
-            self._call(uid, committables, commit, committables)
+            self._call(uid, batch, committables, commit, committables)
         crash(CrashPoint.COMMITTED)
         self._remove(batch)
 
@@ -171,10 +175,12 @@ class Commits:
         else:
             self.waiting.clear()
 
-    def _call(self, uid: str, committables: list[Any], action: Callable[..., Any], *arguments: Any) -> Any:
+    def _call(self, uid: str, batch: int, committables: list[Any], action: Callable[..., Any], *given: Any) -> Any:
         """A failure of the user's code is told as in a task: by the operator's name and the user's line."""
         try:
-            return action(*arguments)
+            if uid in self._contexts:
+                self._contexts[uid]._checkpoint_id = batch
+            return action(*given)
         except Exception as error:
             node = self._sinks[uid]
             raise describe(error, node.name, node.built_at, 0, committables) from error

@@ -8,7 +8,6 @@ process. :class:`firesteel.testing.CommitCrashes` writes such a folder.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 from dataclasses import dataclass
@@ -63,10 +62,12 @@ def _reach(folder: str, point: CrashPoint) -> None:
             words = file.read().split()
     except FileNotFoundError:
         return
+    import fcntl  # not everywhere, and needed by tests only
+
     # Subtasks come by at the same time.
     with open(os.path.join(folder, f"{point}.count"), "ab") as counted:
         fcntl.flock(counted, fcntl.LOCK_EX)
-        number = counted.tell()
+        number = os.fstat(counted.fileno()).st_size
         counted.write(b".")
     word = words[number] if number < len(words) else "pass"
     if word == "kill":

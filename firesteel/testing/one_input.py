@@ -16,12 +16,14 @@ from firesteel.datastream.functions import (
     AsyncFunction,
     FilterFunction,
     FlatMapFunction,
+    GenericWriteAheadSink,
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
     ProcessFunction,
     ReduceFunction,
     SinkFunction,
+    TwoPhaseCommitSinkFunction,
 )
 from firesteel.errors import ProgramError, short_repr
 from firesteel.testing.crash import Crash
@@ -45,6 +47,8 @@ _APPLY: dict[type, Apply] = {
         stream, function, Time.minutes(1), output_type=declared
     ),
     SinkFunction: lambda stream, function, declared: stream.add_sink(function),
+    TwoPhaseCommitSinkFunction: lambda stream, function, declared: stream.add_sink(function),
+    GenericWriteAheadSink: lambda stream, function, declared: stream.add_sink(function),
     Sink: lambda stream, sink, declared: stream.sink_to(sink),
     WatermarkStrategy: lambda stream, strategy, declared: stream.assign_timestamps_and_watermarks(strategy),
 }

@@ -18,6 +18,7 @@ from sparkkit import (
     committed,
     end_process,
     eventually,
+    notes,
     processes_with,
     run_script,
     script_environment,
@@ -30,6 +31,7 @@ from firesteel.datastream import KeyedProcessFunction, RuntimeContext
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.errors import JobExecutionError
+from firesteel.testing import CommitCrashes, CrashPoint
 
 NONE = WatermarkStrategy.no_watermarks()
 
@@ -55,23 +57,26 @@ def build(env: Any, folder: Path, fail_in_call: int | None) -> None:
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])
-def test_a_batch_whose_commit_failed_comes_again_identical(parallelism: int, tmp_path: Path) -> None:
+def test_a_batch_that_was_not_logged_comes_again_identical(parallelism: int, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     config = {"firesteel.batch.max-records": 50, "firesteel.checkpoint.dir": tmp_path / "checkpoint"}
-    env = spark_env(parallelism, config)
-    build(env, folder, fail_in_call=2)
-    with pytest.raises(JobExecutionError, match="ConnectionError: the answer to the commit got lost"):
-        env.execute("first run")
-    assert len(commit_calls(folder)) == 2
+    with CommitCrashes({CrashPoint.LOGGED: ["pass", "error"]}) as crashes:
+        env = spark_env(parallelism, {**config, **crashes.config})
+        build(env, folder, None)
+        with pytest.raises(JobExecutionError, match=r"failed on purpose: logged \(2\)"):
+            env.execute("first run")
+    assert len(commit_calls(folder)) == 1
+    (aborted,) = notes(folder, "aborted")
+    assert aborted, "what batch 2 had prepared is gone"
 
     env = spark_env(parallelism, config)
-    build(env, folder, fail_in_call=None)
+    build(env, folder, None)
     env.execute("second run")
     calls = commit_calls(folder)
-    assert len(calls) == 4, "batches 1 and 2, then 2 and 3"
-    assert calls[2] == calls[1], "the replay must prepare the same"
-    assert calls[0] != calls[1] != calls[3]
+    assert len(calls) == 3, "batch 1, then 2 and 3"
+    assert calls[1] == aborted, "the replay must prepare the same"
+    assert calls[0] != calls[1] != calls[2]
     check_exactly_once(committed(folder), 150)
 
 

@@ -1,5 +1,9 @@
 """Sources and sinks. Each system has a module of its own."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from firesteel.datastream.connectors.base import (
     Committer,
     CommitterContext,
@@ -9,5 +13,41 @@ from firesteel.datastream.connectors.base import (
     Source,
     WriterContext,
 )
+from firesteel.datastream.functions import (
+    CheckpointCommitter,
+    FileCheckpointCommitter,
+    GenericWriteAheadSink,
+    TwoPhaseCommitSinkFunction,
+)
 
-__all__ = ["Committer", "CommitterContext", "Sink", "SinkIdentity", "SinkWriter", "Source", "WriterContext"]
+if TYPE_CHECKING:
+    from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink, OutputFileConfig, RollingPolicy
+
+__all__ = [
+    "BucketAssigner",
+    "CheckpointCommitter",
+    "Committer",
+    "CommitterContext",
+    "FileCheckpointCommitter",
+    "FileSink",
+    "GenericWriteAheadSink",
+    "OutputFileConfig",
+    "RollingPolicy",
+    "Sink",
+    "SinkIdentity",
+    "SinkWriter",
+    "Source",
+    "TwoPhaseCommitSinkFunction",
+    "WriterContext",
+]
+
+_OF_FILES = ("BucketAssigner", "FileSink", "OutputFileConfig", "RollingPolicy")
+
+
+def __getattr__(name: str) -> Any:
+    """What belongs to one system is loaded when it is asked for: every worker imports this package."""
+    if name not in _OF_FILES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from firesteel.datastream.connectors import file_system
+
+    return getattr(file_system, name)

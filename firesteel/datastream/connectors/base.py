@@ -8,13 +8,17 @@ commits them once the batch is logged as complete. :mod:`firesteel.engine.commit
 from __future__ import annotations
 
 import hashlib
+import time
 import uuid
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.source import SplitSource
-from firesteel.datastream.functions import SinkFunction
+from firesteel.datastream.functions import RuntimeContext, SinkFunction
+from firesteel.errors import ProgramError
 
 __all__ = ["Committer", "CommitterContext", "Sink", "SinkIdentity", "SinkWriter", "Source", "WriterContext"]
 
@@ -50,8 +54,10 @@ class CommitterContext:
     'fs-0f7c416c9d3734e1'
     """
 
-    def __init__(self, identity: SinkIdentity | None = None) -> None:
+    def __init__(self, identity: SinkIdentity | None = None, runtime: RuntimeContext | None = None) -> None:
         self._identity = identity or SinkIdentity()
+        self._runtime = runtime
+        self._checkpoint_id = -1
 
     def job_name(self) -> str:
         """The job's name."""
@@ -80,6 +86,16 @@ class CommitterContext:
         text = f"{self._identity.job_id}\0{self._identity.sink_uid}"
         return f"fs-{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
 
+    def checkpoint_id(self) -> int:
+        """In a committer: the number of the checkpoint (the micro-batch) that it is called for, -1 in ``recover``."""
+        return self._checkpoint_id
+
+    def runtime_context(self) -> RuntimeContext:
+        """What functions are opened with: metrics, the job's parameters, names."""
+        if self._runtime is None:
+            raise ProgramError("This context was made without a runtime context. Pass one where it is made.")
+        return self._runtime
+
 
 class WriterContext(CommitterContext):
     """Where a writer runs and for whom.
@@ -91,9 +107,19 @@ class WriterContext(CommitterContext):
     True
     """
 
-    def __init__(self, identity: SinkIdentity | None = None, subtask: int = 0, parallelism: int = 1) -> None:
-        super().__init__(identity)
+    def __init__(
+        self,
+        identity: SinkIdentity | None = None,
+        subtask: int = 0,
+        parallelism: int = 1,
+        *,
+        runtime: RuntimeContext | None = None,
+        clock: Callable[[], int] | None = None,
+        input_type: TypeInformation | None = None,
+    ) -> None:
+        super().__init__(identity, runtime)
         self._subtask, self._parallelism = subtask, parallelism
+        self._clock, self._input_type = clock, input_type
         self._writer_id = f"{subtask}-{uuid.uuid4().hex[:12]}"
 
     def subtask(self) -> int:
@@ -108,6 +134,14 @@ class WriterContext(CommitterContext):
         """A word that no other writer has, neither another subtask's nor one of this subtask before or after a
         failure: a task that is thought dead may still be writing. With a counter it makes unique names."""
         return self._writer_id
+
+    def current_processing_time(self) -> int:
+        """The time of the batch in milliseconds, the same for all its records."""
+        return int(time.time() * 1000) if self._clock is None else self._clock()
+
+    def input_type(self) -> TypeInformation | None:
+        """The declared type of the stream; None where there is none."""
+        return self._input_type
 
 
 class SinkWriter(ABC):
@@ -127,6 +161,11 @@ class SinkWriter(ABC):
         The committables are pickled, into the frames on their way to the driver and into its log.
         """
         return []
+
+    def wake_at(self) -> int | None:
+        """When the writer must be flushed at the latest, in milliseconds of processing time, though no records come.
+        Asked at the end of each batch."""
+        return None
 
     def close(self) -> None:  # noqa: B027 - optional to override
         """Called once after the last record, or when the attempt ends otherwise. What was prepared is not the

@@ -46,6 +46,7 @@ from firesteel.datastream.functions.process import (
     ProcessFunction,
 )
 from firesteel.datastream.functions.sink import SinkFunction
+from firesteel.datastream.functions.two_phase import TwoPhaseCommitSinkFunction
 from firesteel.datastream.functions.window import (
     AllWindowFunction,
     PassThroughAllWindowFunction,
@@ -73,6 +74,11 @@ from firesteel.datastream.functions.wrappers import (
     as_partitioner,
     as_reduce,
 )
+from firesteel.datastream.functions.write_ahead import (
+    CheckpointCommitter,
+    FileCheckpointCommitter,
+    GenericWriteAheadSink,
+)
 from firesteel.datastream.timerservice import TimerService
 
 __all__ = [
@@ -85,12 +91,14 @@ __all__ = [
     "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
+    "CheckpointCommitter",
     "CheckpointedFunction",
     "CoFlatMapFunction",
     "CoGroupFunction",
     "CoGroupFunctionWrapper",
     "CoMapFunction",
     "CoProcessFunction",
+    "FileCheckpointCommitter",
     "FilterFunction",
     "FilterFunctionWrapper",
     "FlatJoinFunction",
@@ -100,6 +108,7 @@ __all__ = [
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
     "FunctionWrapper",
+    "GenericWriteAheadSink",
     "JoinFunction",
     "JoinFunctionWrapper",
     "KeySelector",
@@ -124,6 +133,7 @@ __all__ = [
     "RuntimeContext",
     "SinkFunction",
     "TimerService",
+    "TwoPhaseCommitSinkFunction",
     "WindowFunction",
     "as_co_group",
     "as_filter",

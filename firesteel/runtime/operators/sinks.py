@@ -71,7 +71,14 @@ class SinkOperator(Operator):
     """A sink's writer: what a batch prepared is committed by the driver when the batch is logged."""
 
     def open(self) -> None:
-        context = WriterContext(self.placement.identity, self.subtask, self.node.parallelism)
+        context = WriterContext(
+            self.placement.identity,
+            self.subtask,
+            self.node.parallelism,
+            runtime=self.context,
+            clock=lambda: self.clock.processing_time,
+            input_type=self.node.output_type,
+        )
         try:
             self._writer = self.spec.sink.create_writer(context)
         except Exception as error:
@@ -101,6 +108,13 @@ class SinkOperator(Operator):
                 self.placement.to_driver("commit", self.node.id, committables)
         except Exception as error:
             raise self.failure(error) from error
+
+    def next_processing_timer(self) -> int | None:
+        try:
+            moment: int | None = self._writer.wake_at()
+        except Exception as error:
+            raise self.failure(error) from error
+        return moment
 
     def close(self) -> None:
         try:

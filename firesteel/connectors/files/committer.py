@@ -1,0 +1,120 @@
+"""Makes part files visible, and brings those to an end whose writer is gone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from firesteel.connectors.files.ledger import Ledger
+from firesteel.connectors.files.parts import HIDDEN, Finished, InProgress, hidden_name, sync_folder
+from firesteel.datastream.connectors.base import Committer, CommitterContext
+
+__all__ = ["FileCommitter"]
+
+COPY = ".recovered"
+BLOCK = 1 << 20
+
+
+class FileCommitter(Committer):
+    """Steps 3 and 5 of :mod:`firesteel.connectors.files`."""
+
+    def __init__(self, base: str, context: CommitterContext) -> None:
+        self._base, self._prefix = base, context.name_prefix()
+        os.makedirs(base, exist_ok=True)
+        self._ledger = Ledger(base, self._prefix)
+        self._known = self._ledger.read()
+
+    # Live
+
+    def commit(self, committables: list[Any]) -> None:
+        known = dict(self._known)
+        for one in committables:
+            if isinstance(one, Finished):
+                self._show(one.path, must=True)
+                known.pop(one.path, None)
+            else:
+                known[one.path] = one
+        # A subtask has one writer. Parts of an earlier one have no future.
+        writers = {one.subtask: one.writer for one in committables}
+        for path, one in list(known.items()):
+            if writers.get(one.subtask, one.writer) != one.writer:
+                self._close_part(path, one.length)
+                del known[path]
+        self._note(known)
+
+    def _show(self, path: str, must: bool = False) -> None:
+        hidden, final = self._full(hidden_name(path)), self._full(path)
+        if os.path.exists(hidden):
+            os.rename(hidden, final)
+            sync_folder(os.path.dirname(final))
+        elif must and not os.path.exists(final):
+            raise FileNotFoundError(f"The finished part file {hidden} is gone, and {final} is not there either.")
+
+    # After a failure, and at the end
+
+    def recover(self, pending: list[Any]) -> None:
+        finished = {one.path for one in pending if isinstance(one, Finished)}
+        valid = {path: one.length for path, one in self._known.items()}
+        valid |= {one.path: one.length for one in pending if isinstance(one, InProgress)}
+        found = set(self._hidden_parts())
+        for path in found | (valid.keys() - finished):
+            if path not in finished:
+                self._close_part(path, valid.get(path, 0))
+        self._note({})
+
+    def recover_and_commit(self, committables: list[Any]) -> None:
+        # Those in progress have been closed by ``recover``. A finished one that is neither hidden nor visible was
+        # committed before, and somebody has taken it away.
+        for one in committables:
+            if isinstance(one, Finished):
+                self._show(one.path)
+
+    def abort(self, committables: list[Any]) -> None:
+        """Nothing is left to do: ``recover`` has deleted, or cut off, what no logged batch knows of."""
+
+    def _hidden_parts(self) -> Iterator[str]:
+        """The parts of this sink, by their visible names, that are hidden or half recovered."""
+        for folder, _, names in os.walk(self._base):
+            for name in names:
+                if name.startswith(".") and name.endswith((HIDDEN, COPY)) and f"-{self._prefix}-" in name:
+                    final = name[1:].removesuffix(HIDDEN).removesuffix(COPY)
+                    yield os.path.relpath(os.path.join(folder, final), self._base)
+
+    def _close_part(self, path: str, length: int) -> None:
+        """The valid beginning of a part becomes a visible file, the rest of it goes. Safe to repeat at any point:
+        as long as the hidden file is there the copy may be incomplete, and once it is gone the copy is good."""
+        hidden, final = self._full(hidden_name(path)), self._full(path)
+        copy = os.path.join(os.path.dirname(final), f".{os.path.basename(final)}{COPY}")
+        if os.path.exists(hidden):
+            if length:
+                _copy(hidden, copy, length)
+            os.remove(hidden)
+        if os.path.exists(copy):
+            if length:
+                os.rename(copy, final)
+            else:
+                os.remove(copy)
+        if os.path.isdir(os.path.dirname(final)):
+            sync_folder(os.path.dirname(final))
+
+    def _full(self, path: str) -> str:
+        return os.path.join(self._base, path)
+
+    def _note(self, known: dict[str, InProgress]) -> None:
+        if known != self._known:
+            self._ledger.write(known)
+            self._known = known
+
+
+def _copy(source: str, target: str, length: int) -> None:
+    with open(source, "rb") as reading, open(target, "wb") as writing:
+        left = length
+        while left:
+            block = reading.read(min(BLOCK, left))
+            if not block:
+                raise OSError(f"The part file {source} should have {length} valid bytes, but has {length - left}.")
+            writing.write(block)
+            left -= len(block)
+        writing.flush()
+        os.fsync(writing.fileno())

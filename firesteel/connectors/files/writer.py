@@ -1,0 +1,119 @@
+"""One subtask's part files."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from firesteel.connectors.files.buckets import BucketAssigner, check_bucket
+from firesteel.connectors.files.ledger import Ledger
+from firesteel.connectors.files.parts import Finished, Format, InProgress, Part
+from firesteel.connectors.files.rolling import RollingPolicy
+from firesteel.datastream.connectors.base import SinkWriter, WriterContext
+from firesteel.datastream.functions import SinkFunction
+
+__all__ = ["FileSinkSettings", "FileWriter"]
+
+
+@dataclass(frozen=True)
+class FileSinkSettings:
+    """All that a file sink was built with."""
+
+    base: str
+    form: Format
+    assigner: BucketAssigner
+    policy: RollingPolicy
+    part_prefix: str = "part"
+    part_suffix: str = ""
+    check_interval: int = 60_000
+
+
+class FileWriter(SinkWriter):
+    """Writes a part per bucket at a time."""
+
+    def __init__(self, settings: FileSinkSettings, context: WriterContext) -> None:
+        self._settings, self._context = settings, context
+        self._ledger = Ledger(settings.base, context.name_prefix())
+        self._parts: dict[str, Part] = {}
+        self._committables: list[Finished | InProgress] = []
+        self._generation = itertools.count()
+        self._take_name()
+        self._begun = False
+        self._checked = 0
+
+    def _take_name(self) -> None:
+        """By another name the committer knows that parts of the one before have no future."""
+        self._writer = f"{self._context.writer_id()}-{next(self._generation)}"
+        settings, prefix = self._settings, self._context.name_prefix()
+        self._names: Iterator[str] = (
+            f"{settings.part_prefix}-{prefix}-{self._writer}-{number}{settings.part_suffix}"
+            for number in itertools.count()
+        )
+
+    def _begin(self) -> None:
+        """The first record of a batch, or its end: are the parts in progress still this writer's? (step 4)"""
+        self._begun = True
+        if self._parts:
+            known = self._ledger.read()
+            for part in self._parts.values():
+                entry = known.get(part.path)
+                if entry is None or entry.length != part.prepared:
+                    self._give_up()
+                    return
+
+    def _give_up(self) -> None:
+        parts, self._parts = self._parts, {}
+        for part in parts.values():
+            part.close()
+        self._take_name()
+
+    def write(self, value: Any, context: SinkFunction.Context) -> None:
+        if not self._begun:
+            self._begin()
+        bucket = self._settings.assigner.get_bucket_id(value, context)
+        part = self._parts.get(bucket)
+        if part is not None and self._settings.policy.should_roll_on_event(part.info, value):
+            self._finish(bucket)
+            part = None
+        if part is None:
+            settings = self._settings
+            part = Part(settings.base, check_bucket(bucket), next(self._names), settings.form, self._context)
+            self._parts[bucket] = part
+        part.write(value, context.current_processing_time())
+
+    def _finish(self, bucket: str) -> None:
+        part = self._parts[bucket]
+        part.finish()
+        del self._parts[bucket]
+        self._committables.append(Finished(part.path, self._context.subtask(), self._writer))
+
+    def flush(self, end_of_input: bool) -> None:
+        if not self._begun:
+            self._begin()
+        self._checked = now = self._context.current_processing_time()
+        policy, resumes = self._settings.policy, self._settings.form.resumes
+        for bucket, part in list(self._parts.items()):
+            if (
+                end_of_input
+                or not resumes
+                or policy.should_roll_on_checkpoint(part.info)
+                or policy.should_roll_on_processing_time(part.info, now)
+            ):
+                self._finish(bucket)
+            elif part.info.size != part.prepared:
+                part.prepared = part.sync()
+                self._committables.append(InProgress(part.path, self._context.subtask(), self._writer, part.prepared))
+
+    def prepare_commit(self) -> list[Any]:
+        self._begun = False
+        committables, self._committables = self._committables, []
+        return committables
+
+    def wake_at(self) -> int | None:
+        # Parts grow old without records, too.
+        return self._checked + self._settings.check_interval if self._parts else None
+
+    def close(self) -> None:
+        self._give_up()

@@ -1,0 +1,190 @@
+"""Files as sinks: parts in buckets, exactly once. :mod:`firesteel.connectors.files` says how. See docs/sinks.md."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from urllib.parse import unquote, urlsplit
+
+from firesteel.common.serialization import BulkWriterFactory, Encoder
+from firesteel.connectors.files.buckets import BucketAssigner
+from firesteel.connectors.files.committer import FileCommitter
+from firesteel.connectors.files.parts import Format, RowFormat
+from firesteel.connectors.files.rolling import (
+    DefaultRollingPolicy,
+    OnCheckpointRollingPolicy,
+    PartFileInfo,
+    RollingPolicy,
+)
+from firesteel.connectors.files.writer import FileSinkSettings, FileWriter
+from firesteel.datastream.connectors.base import Committer, CommitterContext, Sink, SinkWriter, WriterContext
+from firesteel.errors import ProgramError, short_repr
+
+__all__ = [
+    "BucketAssigner",
+    "DefaultRollingPolicy",
+    "FileSink",
+    "OnCheckpointRollingPolicy",
+    "OutputFileConfig",
+    "PartFileInfo",
+    "RollingPolicy",
+]
+
+
+class OutputFileConfig:
+    """What the names of part files begin and end with.
+
+    >>> config = OutputFileConfig.builder().with_part_prefix("orders").with_part_suffix(".csv").build()
+    >>> config.get_part_prefix(), config.get_part_suffix()
+    ('orders', '.csv')
+    """
+
+    def __init__(self, part_prefix: str, part_suffix: str) -> None:
+        for name, text in (("prefix", part_prefix), ("suffix", part_suffix)):
+            if not isinstance(text, str) or "/" in text or "\0" in text:
+                raise ProgramError(f"The {name} of part files is a text without slashes, got {short_repr(text, 80)}.")
+        if part_prefix.startswith((".", "_")):
+            raise ProgramError(
+                f"Readers pass over files that begin with '.' or '_': {part_prefix!r} cannot be a prefix."
+            )
+        self._prefix, self._suffix = part_prefix, part_suffix
+
+    @staticmethod
+    def builder() -> OutputFileConfig.OutputFileConfigBuilder:
+        return OutputFileConfig.OutputFileConfigBuilder()
+
+    def get_part_prefix(self) -> str:
+        return self._prefix
+
+    def get_part_suffix(self) -> str:
+        return self._suffix
+
+    class OutputFileConfigBuilder:
+        """Makes a config."""
+
+        def __init__(self) -> None:
+            self._prefix, self._suffix = "part", ""
+
+        def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            self._prefix = prefix
+            return self
+
+        def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            self._suffix = suffix
+            return self
+
+        def build(self) -> OutputFileConfig:
+            return OutputFileConfig(self._prefix, self._suffix)
+
+
+class FileSink(Sink):
+    """Writes a stream into files below a folder that all workers reach.
+
+    >>> import tempfile
+    >>> from firesteel.testing import memory_environment
+    >>> env = memory_environment()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sink = (FileSink.for_row_format(folder, Encoder.csv_encoder())
+    ...             .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+    ...             .with_output_file_config(OutputFileConfig("orders", ".csv"))
+    ...             .build())
+    ...     _ = env.from_collection([("a", 1), ("b", 2)]).sink_to(sink)
+    ...     _ = env.execute()
+    ...     (name,) = os.listdir(folder)
+    ...     name.startswith("orders-"), open(os.path.join(folder, name)).read()
+    (True, 'a,1\\nb,2\\n')
+    """
+
+    def __init__(self, settings: FileSinkSettings) -> None:
+        self._settings = settings
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        return FileWriter(self._settings, context)
+
+    def create_committer(self, context: CommitterContext) -> Committer:
+        return FileCommitter(self._settings.base, context)
+
+    class BaseBuilder:
+        """What the builders of both kinds of formats share."""
+
+        def __init__(self, settings: FileSinkSettings) -> None:
+            self._settings = settings
+
+        def with_bucket_check_interval(self, interval: int) -> FileSink.BaseBuilder:
+            """How often, in milliseconds, parts are looked at though no records come. A minute if nothing is said."""
+            if not isinstance(interval, int) or interval < 1:
+                raise ProgramError(f"The interval is a number of milliseconds of at least 1, got {interval!r}.")
+            self._settings = replace(self._settings, check_interval=interval)
+            return self
+
+        def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> FileSink.BaseBuilder:
+            """Buckets by hour of processing time if nothing is said."""
+            if not isinstance(bucket_assigner, BucketAssigner):
+                raise ProgramError(f"Expected a BucketAssigner, got {short_repr(bucket_assigner, 80)}.")
+            self._settings = replace(self._settings, assigner=bucket_assigner)
+            return self
+
+        def with_output_file_config(self, output_file_config: OutputFileConfig) -> FileSink.BaseBuilder:
+            """What the names of part files begin and end with."""
+            self._settings = replace(
+                self._settings,
+                part_prefix=output_file_config.get_part_prefix(),
+                part_suffix=output_file_config.get_part_suffix(),
+            )
+            return self
+
+        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> FileSink.BaseBuilder:
+            """When a part is finished and becomes visible."""
+            if not isinstance(rolling_policy, RollingPolicy):
+                raise ProgramError(f"Expected a RollingPolicy, got {short_repr(rolling_policy, 80)}.")
+            self._settings = replace(self._settings, policy=rolling_policy)
+            return self
+
+        def build(self) -> FileSink:
+            return FileSink(self._settings)
+
+    class RowFormatBuilder(BaseBuilder):
+        """For formats of one element after the other."""
+
+    class BulkFormatBuilder(BaseBuilder):
+        """For formats that are complete only when they end: each micro-batch ends its parts."""
+
+        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> FileSink.BaseBuilder:
+            if isinstance(rolling_policy, DefaultRollingPolicy):
+                raise ProgramError(
+                    "A bulk format cannot be cut off, so its parts end with each micro-batch: use "
+                    "RollingPolicy.on_checkpoint_rolling_policy(), or a policy of your own that rolls more often."
+                )
+            return super().with_rolling_policy(rolling_policy)
+
+    @staticmethod
+    def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
+        """Files of lines: ``Encoder.simple_string_encoder()``, ``csv_encoder()``, ``json_encoder()`` or your own."""
+        if not isinstance(encoder, Encoder):
+            raise ProgramError(f"for_row_format() takes an Encoder, got {short_repr(encoder, 80)}.")
+        return FileSink.RowFormatBuilder(_settings(base_path, RowFormat(encoder), DefaultRollingPolicy()))
+
+    @staticmethod
+    def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> FileSink.BulkFormatBuilder:
+        """Files such as Parquet: :class:`firesteel.datastream.formats.parquet.ParquetBulkWriters`."""
+        if not isinstance(writer_factory, BulkWriterFactory):
+            raise ProgramError(f"for_bulk_format() takes a BulkWriterFactory, got {short_repr(writer_factory, 80)}.")
+        return FileSink.BulkFormatBuilder(_settings(base_path, Format(writer_factory), OnCheckpointRollingPolicy()))
+
+
+def _settings(base_path: str, form: Format, policy: RollingPolicy) -> FileSinkSettings:
+    return FileSinkSettings(_local(base_path), form, BucketAssigner.date_time_bucket_assigner(), policy)
+
+
+def _local(place: str) -> str:
+    """A path from a path or a ``file:`` URI."""
+    parts = urlsplit(place)
+    # A single letter is a drive, not a scheme.
+    if len(parts.scheme) > 1 and "/" in place:
+        if parts.scheme != "file":
+            raise ProgramError(
+                "A file sink writes to a folder that the driver and all workers reach by the same path, or a file: URI "
+                f"of it; got {place!r}. Mount {parts.scheme}: storage as a file system."
+            )
+        place = unquote(parts.path)
+    return os.path.abspath(place)

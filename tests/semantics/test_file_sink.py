@@ -1,0 +1,509 @@
+"""The file sink: formats, buckets, rolling, names, and what readers see, through crashes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from kit import BATCH
+
+from firesteel.common import Encoder, Row, Types, WatermarkStrategy
+from firesteel.connectors.files.committer import FileCommitter
+from firesteel.connectors.files.parts import Finished, InProgress, hidden_name
+from firesteel.connectors.files.writer import FileWriter
+from firesteel.datastream.connectors.base import CommitterContext, SinkIdentity, WriterContext
+from firesteel.datastream.connectors.datagen import DataGeneratorSource
+from firesteel.datastream.connectors.file_system import (
+    BucketAssigner,
+    FileSink,
+    OutputFileConfig,
+    PartFileInfo,
+    RollingPolicy,
+)
+from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+from firesteel.datastream.formats.parquet import ParquetBulkWriters
+from firesteel.errors import JobExecutionError, ProgramError
+from firesteel.testing import CommitCrashes, CrashPoint, memory_environment
+
+NONE = WatermarkStrategy.no_watermarks()
+FLAT = BucketAssigner.base_path_bucket_assigner()
+TEXT = Encoder.simple_string_encoder()
+RESTART = {
+    "restart-strategy.type": "fixed-delay",
+    "restart-strategy.fixed-delay.attempts": "3",
+    "restart-strategy.fixed-delay.delay": "0 ms",
+    "firesteel.batch.max-records": "10",
+}
+
+
+def flat(folder: Path, encoder: Encoder = TEXT) -> Any:
+    return FileSink.for_row_format(str(folder), encoder).with_bucket_assigner(FLAT)
+
+
+def visible(folder: Path) -> list[Path]:
+    """What a reader sees."""
+    return sorted(file for file in folder.rglob("*") if file.is_file() and file.name[0] not in "._")
+
+
+def hidden(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.rglob(".*") if file.is_file())
+
+
+def lines(folder: Path) -> list[str]:
+    return [line for file in visible(folder) for line in file.read_text().splitlines()]
+
+
+# Formats
+
+
+@dataclass
+class Order:
+    name: str
+    count: int
+
+
+FORMATS: dict[str, tuple[Encoder, list[Any], Any, str]] = {
+    "text": (TEXT, ["a", "b"], None, "a\nb\n"),
+    "typed text": (TEXT, [("a", 1)], Types.TUPLE([Types.STRING(), Types.INT()]), "(a,1)\n"),
+    "csv": (Encoder.csv_encoder(), [("a;b", 1), Row('say "x"', None)], None, 'a;b,1\n"say ""x""",\n'),
+    "csv of dataclasses and dicts": (Encoder.csv_encoder(";"), [Order("a;b", 1), {"x": 2}, 3], None, '"a;b";1\n2\n3\n'),
+    "json": (
+        Encoder.json_encoder(),
+        [{"a": [1, None]}, Row(name="é", inner=Row(1, 2)), Order("x", 2)],
+        None,
+        '{"a": [1, null]}\n{"name": "é", "inner": [1, 2]}\n{"name": "x", "count": 2}\n',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_row_formats(name: str, tmp_path: Path) -> None:
+    encoder, records, declared, expected = FORMATS[name]
+    env = memory_environment()
+    env.from_collection(records, declared).sink_to(flat(tmp_path, encoder).build())
+    env.execute()
+    assert [file.read_text() for file in visible(tmp_path)] == [expected]
+    assert hidden(tmp_path) == []
+
+
+def test_parquet(tmp_path: Path) -> None:
+    fields = {
+        "name": Types.STRING(),
+        "count": Types.LONG(),
+        "ratio": Types.DOUBLE(),
+        "tags": Types.LIST(Types.STRING()),
+        "inner": Types.ROW_NAMED(["x"], [Types.INT()]),
+        "map": Types.MAP(Types.STRING(), Types.INT()),
+    }
+    declared = Types.ROW_NAMED(list(fields), list(fields.values()))
+    records = [Row(*values) for values in (["a", 1, 0.5, ["x"], {"x": 1}, {"k": 1}], [None] * 6)]
+    env = memory_environment()
+    sink = FileSink.for_bulk_format(str(tmp_path), ParquetBulkWriters.for_row_type(declared))
+    env.from_collection(records).sink_to(sink.with_output_file_config(OutputFileConfig("part", ".parquet")).build())
+    env.execute()
+    (file,) = visible(tmp_path)
+    assert file.suffix == ".parquet"
+    assert pyarrow.parquet.read_table(file).to_pylist() == [
+        {"name": "a", "count": 1, "ratio": 0.5, "tags": ["x"], "inner": {"x": 1}, "map": [("k", 1)]},
+        dict.fromkeys(fields),
+    ]
+
+
+def test_parquet_of_dicts_and_dataclasses_with_a_schema_of_arrow(tmp_path: Path) -> None:
+    schema = pyarrow.schema([("name", pyarrow.string()), ("count", pyarrow.int64())])
+    env = memory_environment()
+    sink = FileSink.for_bulk_format(str(tmp_path), ParquetBulkWriters.for_row_type(schema)).build()
+    env.from_collection([{"count": 1, "name": "a"}, Order("b", 2), ("c", 3), Row(count=4, name="d")]).sink_to(sink)
+    env.execute()
+    table = pyarrow.parquet.read_table(visible(tmp_path)[0])
+    assert table.to_pylist() == [{"name": name, "count": count} for count, name in enumerate("abcd", 1)]
+
+
+def test_what_does_not_fit_the_columns_is_told(tmp_path: Path) -> None:
+    sink = FileSink.for_bulk_format(str(tmp_path), ParquetBulkWriters.for_row_type(Types.TUPLE([Types.INT()] * 2)))
+    env = memory_environment()
+    env.from_collection([(1, 2, 3)]).sink_to(sink.build()).name("files")
+    with pytest.raises(JobExecutionError, match=r"the columns f0, f1 takes rows.*got \(1, 2, 3\)") as caught:
+        env.execute()
+    assert caught.value.operator == "files"
+    assert visible(tmp_path) == []
+
+
+# Buckets and names
+
+
+class ByRest(BucketAssigner):
+    def get_bucket_id(self, element: Any, context: Any) -> str:
+        return f"rest={element % 3}"
+
+
+def test_buckets_of_ones_own(tmp_path: Path) -> None:
+    env = memory_environment()
+    sink = FileSink.for_row_format(str(tmp_path), TEXT).with_bucket_assigner(ByRest()).build()
+    env.from_collection(list(range(6))).sink_to(sink)
+    env.execute()
+    assert {file.parent.name: file.read_text() for file in visible(tmp_path)} == {
+        "rest=0": "0\n3\n",
+        "rest=1": "1\n4\n",
+        "rest=2": "2\n5\n",
+    }
+
+
+@pytest.mark.parametrize("bucket", ["../up", "/root", "a//b", "a/./b", 5])
+def test_a_bucket_stays_in_its_folder(bucket: Any, tmp_path: Path) -> None:
+    class Wrong(BucketAssigner):
+        def get_bucket_id(self, element: Any, context: Any) -> str:
+            name: str = bucket
+            return name
+
+    env = memory_environment()
+    inside = tmp_path / "inside"
+    env.from_collection([1]).sink_to(FileSink.for_row_format(str(inside), TEXT).with_bucket_assigner(Wrong()).build())
+    with pytest.raises(JobExecutionError, match="ProgramError"):
+        env.execute()
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
+
+
+class Moment:
+    def __init__(self, milliseconds: int) -> None:
+        self.milliseconds = milliseconds
+
+    def current_processing_time(self) -> int:
+        return self.milliseconds
+
+
+def test_buckets_by_time() -> None:
+    moment: Any = Moment(1_700_000_000_123)
+    for pattern, zone, expected in (
+        ("yyyy-MM-dd--HH", "UTC", "2023-11-14--22"),
+        ("yy/M/d HH:mm:ss.SSS", "GMT+02:00", "23/11/15 00:13:20.123"),
+        ("'dt='yyyyMMdd''HH", "America/Los_Angeles", "dt=20231114'14"),
+    ):
+        assigner = BucketAssigner.date_time_bucket_assigner(pattern, zone)
+        assert assigner.get_bucket_id(None, moment) == expected
+    with pytest.raises(ProgramError, match="the letter 'Q'"):
+        BucketAssigner.date_time_bucket_assigner("yyyy-Q")
+    with pytest.raises(ProgramError, match="No such time zone: 'Mars'"):
+        BucketAssigner.date_time_bucket_assigner("yyyy", "Mars")
+
+
+def test_two_runs_and_two_sinks_share_a_folder(tmp_path: Path) -> None:
+    for _ in range(2):
+        env = memory_environment(2)
+        stream = env.from_collection(list(range(10)))
+        stream.sink_to(flat(tmp_path).build())
+        stream.sink_to(flat(tmp_path).build())
+        env.execute()
+    assert sorted(map(int, lines(tmp_path))) == sorted(list(range(10)) * 4)
+    assert hidden(tmp_path) == []
+
+
+# Rolling
+
+
+def run_numbers(folder: Path, policy: RollingPolicy, batch: int, total: int = 20, **options: Any) -> list[list[int]]:
+    env = memory_environment(config={"firesteel.batch.max-records": str(batch)}, **options)
+    env.from_source(NumberSequenceSource(0, total - 1), NONE, "numbers").map(str).sink_to(
+        flat(folder).with_rolling_policy(policy).build()
+    )
+    env.execute()
+    assert hidden(folder) == []
+    parts = [[int(line) for line in file.read_text().split()] for file in visible(folder)]
+    return sorted(parts)
+
+
+def test_a_part_goes_on_over_batches(tmp_path: Path) -> None:
+    assert run_numbers(tmp_path, RollingPolicy.default_rolling_policy(), batch=4) == [list(range(20))]
+
+
+def test_a_part_per_batch(tmp_path: Path) -> None:
+    found = run_numbers(tmp_path, RollingPolicy.on_checkpoint_rolling_policy(), batch=8)
+    assert found == [list(range(8)), list(range(8, 16)), list(range(16, 20))]
+
+
+def test_by_size(tmp_path: Path) -> None:
+    """Ten digits with their ends are 20 bytes; beyond it, numbers of two digits take three."""
+    found = run_numbers(tmp_path, RollingPolicy.default_rolling_policy(part_size=20), batch=7)
+    assert found == [list(range(10)), list(range(10, 17)), list(range(17, 20))]
+
+
+def test_a_batch_job_has_a_part_per_subtask(tmp_path: Path) -> None:
+    found = run_numbers(tmp_path, RollingPolicy.default_rolling_policy(), batch=3, parallelism=2, mode=BATCH)
+    assert len(found) == 2
+
+
+class EveryFive(RollingPolicy):
+    def should_roll_on_checkpoint(self, part: PartFileInfo) -> bool:
+        return False
+
+    def should_roll_on_event(self, part: PartFileInfo, element: Any) -> bool:
+        return int(element) % 5 == 0
+
+    def should_roll_on_processing_time(self, part: PartFileInfo, current_time: int) -> bool:
+        return False
+
+
+def test_a_policy_of_ones_own(tmp_path: Path) -> None:
+    found = run_numbers(tmp_path, EveryFive(), batch=7)
+    assert found == [list(range(n, n + 5)) for n in range(0, 20, 5)]
+
+
+def test_inactivity_rolls_though_no_records_come(tmp_path: Path) -> None:
+    env = memory_environment()
+    source = DataGeneratorSource(lambda index: index, records_per_second=50)
+    policy = RollingPolicy.default_rolling_policy(rollover_interval=10**9, inactivity_interval=300)
+    sink = flat(tmp_path).with_rolling_policy(policy).with_bucket_check_interval(50).build()
+    env.from_source(source, NONE, "numbers").filter(lambda n: n < 3).sink_to(sink)
+    client = env.execute_async()
+    try:
+        end = wait(lambda: visible(tmp_path))
+        assert end, "the part became visible while the job ran"
+        assert lines(tmp_path) == ["0", "1", "2"]
+    finally:
+        client.cancel().result()
+
+
+def wait(condition: Callable[[], Any], seconds: float = 10) -> Any:
+    import time
+
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()
+
+
+def test_cancelling_shows_what_was_complete(tmp_path: Path) -> None:
+    env = memory_environment(config={"firesteel.batch.max-records": "50"})
+    source = DataGeneratorSource(lambda index: index, records_per_second=2000)
+    env.from_source(source, NONE, "numbers").sink_to(flat(tmp_path).build())
+    client = env.execute_async()
+    assert wait(lambda: [name for name in hidden(tmp_path) if name.endswith(".ledger")])
+    assert visible(tmp_path) == [], "nothing before the policy says so"
+    client.cancel().result()
+    seen = lines(tmp_path)
+    assert seen == [str(n) for n in range(len(seen))]
+    assert seen
+    assert hidden(tmp_path) == []
+
+
+# Crashes
+
+
+class Watching(RollingPolicy):
+    """Rolls by size, so that parts of every kind are there when the crash comes."""
+
+    def should_roll_on_checkpoint(self, part: PartFileInfo) -> bool:
+        return part.size > 25
+
+    def should_roll_on_event(self, part: PartFileInfo, element: Any) -> bool:
+        return part.size > 50
+
+    def should_roll_on_processing_time(self, part: PartFileInfo, current_time: int) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("policy", [RollingPolicy.default_rolling_policy(), Watching()], ids=["one part", "many parts"])
+@pytest.mark.parametrize("crash_in", [1, 2, 3])
+@pytest.mark.parametrize("point", list(CrashPoint))
+def test_every_record_once_through_crashes(
+    point: CrashPoint, crash_in: int, policy: RollingPolicy, tmp_path: Path
+) -> None:
+    sides = [tmp_path / "left", tmp_path / "right"]
+    with CommitCrashes({point: ["pass"] * crash_in + ["error"]}) as crashes:
+        env = memory_environment(2, config={**RESTART, **crashes.config})
+        numbers = env.from_source(NumberSequenceSource(0, 59), NONE, "numbers").key_by(lambda n: n % 7)
+        for side in sides:
+            sink = FileSink.for_row_format(str(side), Encoder.json_encoder()).with_bucket_assigner(ByRest())
+            numbers.map(int).sink_to(sink.with_rolling_policy(policy).build())
+        env.execute()
+        assert crashes.reached(point) > crash_in
+    for side in sides:
+        assert sorted(map(int, lines(side))) == list(range(60))
+        assert hidden(side) == []
+
+
+def test_parquet_through_crashes(tmp_path: Path) -> None:
+    with CommitCrashes({CrashPoint.LOGGED: ["error"], CrashPoint.BEFORE_COMMIT: ["pass", "error"]}) as crashes:
+        env = memory_environment(2, config={**RESTART, **crashes.config})
+        numbers = env.from_source(NumberSequenceSource(0, 59), NONE, "numbers")
+        factory = ParquetBulkWriters.for_row_type(Types.TUPLE([Types.LONG()]))
+        numbers.map(lambda n: (n,)).sink_to(FileSink.for_bulk_format(str(tmp_path), factory).build())
+        env.execute()
+    found = [row["f0"] for file in visible(tmp_path) for row in pyarrow.parquet.read_table(file).to_pylist()]
+    assert sorted(found) == list(range(60))
+    assert hidden(tmp_path) == []
+
+
+# The writer and the committer by hand
+
+
+class Bench:
+    """One subtask's writer and the committer of a sink."""
+
+    def __init__(self, folder: Path, policy: RollingPolicy | None = None) -> None:
+        self.folder = folder
+        self.settings = (
+            flat(folder).with_rolling_policy(policy or RollingPolicy.default_rolling_policy()).build()._settings
+        )
+        self.identity = SinkIdentity()
+
+    def committer(self) -> FileCommitter:
+        return FileCommitter(str(self.folder), CommitterContext(self.identity))
+
+    def writer(self, subtask: int = 0) -> FileWriter:
+        return FileWriter(self.settings, WriterContext(self.identity, subtask, 2, clock=lambda: 0))
+
+    @staticmethod
+    def batch(writer: FileWriter, *values: Any, last: bool = False) -> list[Any]:
+        for value in values:
+            writer.write(value, Moment(0))  # type: ignore[arg-type]
+        writer.flush(last)
+        return writer.prepare_commit()
+
+
+def test_only_what_grew_is_prepared_again(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    writer, committer = bench.writer(), bench.committer()
+    first = bench.batch(writer, "a")
+    committer.commit(first)
+    assert isinstance(first[0], InProgress)
+    assert bench.batch(writer) == []
+    (grown,) = bench.batch(writer, "b")
+    assert (grown.path, grown.length) == (first[0].path, 4)
+
+
+def test_committing_twice_changes_nothing(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    committables = bench.batch(bench.writer(), "a", last=True)
+    bench.committer().commit(committables)
+    again = bench.committer()
+    again.recover(committables)
+    again.recover_and_commit(committables)
+    assert lines(tmp_path) == ["a"]
+    # A consumer took it: it does not come back, and is no reason to fail.
+    visible(tmp_path)[0].unlink()
+    again.recover(committables)
+    again.recover_and_commit(committables)
+    assert visible(tmp_path) == []
+
+
+def test_a_finished_part_that_is_gone_is_an_error(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    (part,) = bench.batch(bench.writer(), "a", last=True)
+    assert isinstance(part, Finished)
+    (tmp_path / hidden_name(part.path)).unlink()
+    with pytest.raises(FileNotFoundError, match=r"is gone, and .* is not there either"):
+        bench.committer().commit([part])
+
+
+def test_the_run_of_a_batch_that_did_not_count_is_left_behind(tmp_path: Path) -> None:
+    """Its task was done, but what it sent never reached the driver; the batch came again, to the same writer."""
+    bench = Bench(tmp_path)
+    writer, committer = bench.writer(), bench.committer()
+    committer.commit(bench.batch(writer, "a"))
+    bench.batch(writer, "b")
+    committer.commit(bench.batch(writer, "b"))
+    committer.commit(bench.batch(writer, "c", last=True))
+    committer.recover([])
+    assert sorted(lines(tmp_path)) == ["a", "b", "c"]
+    assert hidden(tmp_path) == []
+
+
+def test_a_subtask_that_moves_to_and_fro(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    one, two, committer = bench.writer(), bench.writer(), bench.committer()
+    committer.commit(bench.batch(one, "a"))
+    assert visible(tmp_path) == []
+    committer.commit(bench.batch(two, "b"))
+    assert lines(tmp_path) == ["a"], "what the first writer had is closed"
+    committer.commit(bench.batch(one, "c"))
+    assert sorted(lines(tmp_path)) == ["a", "b"]
+    committer.commit(bench.batch(one, "d", last=True))
+    assert sorted(lines(tmp_path)) == ["a", "b", "c", "d"]
+    assert hidden(tmp_path) == []
+
+
+def test_another_subtask_is_left_alone(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    one, two, committer = bench.writer(0), bench.writer(1), bench.committer()
+    committer.commit(bench.batch(one, "a") + bench.batch(two, "b"))
+    committer.commit(bench.batch(two, "c"))
+    assert visible(tmp_path) == []
+
+
+def test_a_task_that_goes_on_after_it_was_given_up_does_no_harm(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    writer = bench.writer()
+    bench.committer().commit(bench.batch(writer, "a"))
+    bench.committer().recover([])
+    bench.batch(writer, "ghost", last=True)
+    assert lines(tmp_path) == ["a"]
+    bench.committer().recover([])
+    assert lines(tmp_path) == ["a"]
+    assert hidden(tmp_path) == []
+
+
+@pytest.mark.parametrize("step", ["os.remove", "os.rename"])
+def test_a_crash_while_recovering(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path)
+    bench.committer().commit(bench.batch(bench.writer(), "a"))
+
+    def crash(*given: Any) -> None:
+        raise OSError("power is gone")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(step, crash)
+        with pytest.raises(OSError, match="power is gone"):
+            bench.committer().recover([])
+    assert visible(tmp_path) == []
+    bench.committer().recover([])
+    assert lines(tmp_path) == ["a"]
+    assert hidden(tmp_path) == []
+
+
+def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / ".part-fs-0000-0.inprogress").write_text("another sink's")
+    (tmp_path / "mine.txt").write_text("a user's")
+    bench = Bench(tmp_path)
+    bench.committer().recover([])
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_wrong_arguments_are_told(tmp_path: Path) -> None:
+    for build, words in (
+        (lambda: FileSink.for_row_format("hdfs://there/x", TEXT), "Mount hdfs: storage"),
+        (lambda: FileSink.for_row_format(str(tmp_path), "text"), "takes an Encoder, got 'text'"),
+        (lambda: FileSink.for_bulk_format(str(tmp_path), TEXT), "takes a BulkWriterFactory"),
+        (lambda: flat(tmp_path).with_rolling_policy("daily"), "Expected a RollingPolicy"),
+        (lambda: flat(tmp_path).with_bucket_assigner("daily"), "Expected a BucketAssigner"),
+        (lambda: flat(tmp_path).with_bucket_check_interval(0), "at least 1, got 0"),
+        (lambda: RollingPolicy.default_rolling_policy(part_size=0), "part_size is an int of at least 1"),
+        (lambda: OutputFileConfig("_hidden", ""), "Readers pass over files"),
+        (lambda: OutputFileConfig("a/b", ""), "without slashes"),
+        (lambda: ParquetBulkWriters.for_row_type(Types.STRING()), "are told by Types.ROW_NAMED"),
+        (
+            lambda: FileSink.for_bulk_format(
+                str(tmp_path), ParquetBulkWriters.for_row_type(Types.TUPLE([Types.INT()]))
+            ).with_rolling_policy(RollingPolicy.default_rolling_policy()),
+            "A bulk format cannot be cut off",
+        ),
+    ):
+        with pytest.raises(ProgramError, match=words):
+            build()
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_file_uri(tmp_path: Path) -> None:
+    env = memory_environment()
+    env.from_collection([1]).sink_to(
+        FileSink.for_row_format((tmp_path / "a b").as_uri(), Encoder.json_encoder()).build()
+    )
+    env.execute()
+    assert [json.loads(line) for line in lines(tmp_path / "a b")] == [1]
