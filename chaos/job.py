@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from firesteel.common import Configuration, Duration, Time, Types, WatermarkStrategy
+from firesteel.common.serialization import Encoder
 from firesteel.common.watermark_strategy import TimestampAssigner
 from firesteel.datastream import (
     DataStream,
@@ -29,6 +30,7 @@ from firesteel.datastream import (
 )
 from firesteel.datastream.connectors.base import Sink
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
+from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
 from firesteel.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.datastream.window import TumblingEventTimeWindows
@@ -92,7 +94,7 @@ class Numbering(KeyedProcessFunction):
             yield "timer", ctx.get_current_key(), timestamp, 0
 
 
-class Summary(ProcessWindowFunction):
+class Summary(ProcessWindowFunction[Any, Any, Any, Any]):
     """Count and sum of a window."""
 
     def process(self, key: int, context: Any, elements: Iterable[Any]) -> Iterator[Result]:
@@ -115,7 +117,14 @@ def sinks(plan: Plan) -> dict[str, Sink]:
     """By uid."""
     options = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(plan.url).build()
     make = JdbcSink.sink if "two-phase" in plan.without else JdbcSink.exactly_once_sink
-    return {"to-postgres": make("INSERT INTO results VALUES (?, ?, ?, ?)", RESULT, options)}
+    files = (
+        FileSink.for_row_format(plan.folder, Encoder.csv_encoder())
+        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        # So that parts go on from batch to batch, and some end in the middle of one.
+        .with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=20_000, rollover_interval=3_000))
+        .build()
+    )
+    return {"to-postgres": make("INSERT INTO results VALUES (?, ?, ?, ?)", RESULT, options), "to-files": files}
 
 
 def build(plan: Plan) -> StreamExecutionEnvironment:

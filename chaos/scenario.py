@@ -59,7 +59,7 @@ def run_scenario(scenario: Scenario, folder: Path, database: dict[str, Any], url
         if scenario.points:
             (folder / "crashes").mkdir()
             # The third time, so that something is committed before, and something comes after.
-            words = {point: ["pass", "pass", "kill"] for point in scenario.points}
+            words: dict[CrashPoint | str, list[str]] = {point: ["pass", "pass", "kill"] for point in scenario.points}
             crashes = CommitCrashes(words, str(folder / "crashes"))
             settings |= crashes.config
         plan = Plan(scenario.records, RATE, url, str(folder / "files"), list(scenario.without), settings)
