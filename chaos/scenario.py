@@ -39,13 +39,15 @@ class Scenario:
     seed: int = 1
     gap: tuple[float, float] = (0.2, 2.5)
     """A kill comes so many seconds after the first results that follow the one before."""
+    spare: float = 4.0
+    """Seconds of the job's life that are not for kills."""
     without: tuple[str, ...] = ()
     """Mechanisms that are switched off; see :mod:`chaos.job`."""
 
     @property
     def records(self) -> int:
         """Enough for the job to live through all kills."""
-        return int(RATE * (4 + self.kills * (sum(self.gap) / 2 + 1.5) + 3 * len(self.points)))
+        return int(RATE * (self.spare + self.kills * (sum(self.gap) / 2 + 1.5) + 3 * len(self.points)))
 
 
 def run_scenario(scenario: Scenario, folder: Path, database: dict[str, Any], url: str) -> Outcome:

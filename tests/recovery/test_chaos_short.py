@@ -19,7 +19,7 @@ def test_a_driver_and_a_worker_are_killed(database: Database, tmp_path: Path) ->
     from chaos.scenario import Scenario, run_scenario
 
     # Seed 1: first the driver, then a worker.
-    scenario = Scenario("short", ("driver", "worker"), kills=2, seed=1, gap=(0.2, 0.8))
+    scenario = Scenario("short", ("driver", "worker"), kills=2, seed=1, gap=(0.2, 0.8), spare=1)
     parameters = database.server.parameters(database.name)
     del parameters["autocommit"]
     outcome = run_scenario(scenario, tmp_path / "chaos", parameters, database.url)
