@@ -60,8 +60,7 @@ def run_scenario(scenario: Scenario, folder: Path, database: dict[str, Any], url
         crashes = None
         if scenario.points:
             (folder / "crashes").mkdir()
-            # The third time, so that something is committed before, and something comes after.
-            words: dict[CrashPoint | str, list[str]] = {point: ["pass", "pass", "kill"] for point in scenario.points}
+            words = {point: ["pass"] * passes + ["kill"] for point, passes in _passes(scenario).items()}
             crashes = CommitCrashes(words, str(folder / "crashes"))
             settings |= crashes.config
         plan = Plan(scenario.records, RATE, url, str(folder / "files"), list(scenario.without), settings)
@@ -69,10 +68,16 @@ def run_scenario(scenario: Scenario, folder: Path, database: dict[str, Any], url
         run = Run(plan, folder, database, outcome, executors, scenario.seed)
         run.through(scenario.kills, scenario.targets, scenario.gap)
     if crashes is not None:
-        for point in scenario.points:
-            outcome.kills[point.value] += int(crashes.reached(point) > 2)
+        for point, passes in _passes(scenario).items():
+            outcome.kills[point] += int(crashes.reached(point) > passes)
     _check(plan, database, outcome)
     return outcome
+
+
+def _passes(scenario: Scenario) -> dict[CrashPoint | str, int]:
+    """How often each crash point is passed before the job is killed there. One after the other, with some batches in
+    between, so that each time something was committed before and something comes after."""
+    return {point: 2 + 4 * number for number, point in enumerate(scenario.points)}
 
 
 @contextmanager
