@@ -54,6 +54,8 @@ class Commits:
         self._pending: dict[int, Prepared] = {}
         self._lock = threading.RLock()
         self._failure: BaseException | None = None
+        self._known = False
+        """Whether the log was read: before that nobody may say what is pending and what is not."""
         self.waiting = threading.Event()
         """Set while something is pending."""
 
@@ -76,11 +78,13 @@ class Commits:
         with self._lock:
             self._close()
             self._job, self._log, self._logged, self._failure = job, CommitLog(folder), logged, None
+            self._known = False
             for uid, node in self._sinks.items():
                 committer = self._call(uid, -1, [], self._create, node)
                 if committer is not None:
                     self._committers[uid] = committer
             self._read()
+            self._known = True
             self._recover()
 
     def _create(self, node: StreamNode) -> Committer | None:
@@ -192,7 +196,7 @@ class Commits:
         roll back. What fails here is told in the log and stays for the next start."""
         with self._lock:
             try:
-                if self._committers:
+                if self._committers and self._known:
                     self._recover()
             except Exception:
                 logger.warning("the sinks of job %r could not be brought to an end", self._job.name, exc_info=True)

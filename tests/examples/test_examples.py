@@ -163,3 +163,11 @@ def test_the_demo_counts_every_click_and_sums_up(run) -> None:
     assert 1 <= len(spans) <= 3
     assert re.search(r"results +\d+$", text, re.MULTILINE)
     assert re.search(r"job 'clicks' finished after .* s: 1,500 records, .* records/s, \d+ batches", lines[-1])
+
+
+def test_every_count_is_in_the_files_once(run) -> None:
+    assert run("sink_exactly_once.py") == [
+        "./home [1, 2, 3, 4, 5, 6, 7, 8]",
+        "./cart [1, 2, 3, 4]",
+        "failed once: True",
+    ]

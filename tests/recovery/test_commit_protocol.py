@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from sparkkit import REPOSITORY, eventually, run_script, spark_env, write_script
 
-from firesteel.common import WatermarkStrategy
+from firesteel.common import Encoder, WatermarkStrategy
 from firesteel.datastream import RuntimeExecutionMode, SinkFunction, StreamExecutionEnvironment
 from firesteel.datastream.connectors.base import Committer, CommitterContext, Sink, SinkWriter, WriterContext
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
+from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.testing import CommitCrashes, CrashPoint, memory_environment
 
@@ -109,6 +110,19 @@ def build(env: StreamExecutionEnvironment, folders: list[Path], total: int = 60)
         numbers.sink_to(Ledger(folder)).uid(folder.name)
 
 
+def add_files(env: StreamExecutionEnvironment, folder: Path, total: int = 60) -> None:
+    """A file sink chained to its source, whose parts go on over batches."""
+    sink = FileSink.for_row_format(str(folder), Encoder.json_encoder())
+    sink.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+    env.from_source(NumberSequenceSource(0, total - 1), NONE, "more").map(int).sink_to(sink.build()).uid("files")
+
+
+def check_files(folder: Path, total: int = 60) -> None:
+    files = list(folder.iterdir())
+    assert [file.name for file in files if file.name.startswith(".")] == []
+    assert sorted(int(line) for file in files for line in file.read_text().split()) == list(range(total))
+
+
 def check(folders: list[Path], total: int = 60) -> None:
     for folder in folders:
         assert visible(folder) == list(range(total)), folder.name
@@ -194,10 +208,12 @@ def test_several_crashes_of_one_job_on_spark(tmp_path: Path) -> None:
         CrashPoint.BETWEEN_SINKS: ["error"],
     }
     with CommitCrashes(words) as crashes:
-        env = spark_env(2, {"firesteel.batch.max-records": 20, **RESTART, **crashes.config})
+        env = spark_env(2, {"firesteel.batch.max-records": 40, **RESTART, **crashes.config})
+        add_files(env, tmp_path / "files")
         build_and_run(env, folders)
         assert all(crashes.reached(point) > len(used) for point, used in words.items())
     check(folders)
+    check_files(tmp_path / "files")
 
 
 def test_a_batch_job_on_spark_whose_commit_failed_is_not_run_again(tmp_path: Path) -> None:
@@ -230,17 +246,18 @@ KILLED = """
 
     from firesteel.common import Configuration
     from firesteel.datastream import StreamExecutionEnvironment
-    from test_commit_protocol import build
+    from test_commit_protocol import add_files, build
 
-    checkpoint, crashes, *folders = map(Path, sys.argv[1:])
+    checkpoint, crashes, files, *folders = map(Path, sys.argv[1:])
     settings = {
         "firesteel.checkpoint.dir": str(checkpoint),
-        "firesteel.batch.max-records": "20",
+        "firesteel.batch.max-records": "40",
         "firesteel.testing.crash-points": str(crashes),
     }
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     env.set_parallelism(2)
     build(env, folders)
+    add_files(env, files)
     env.execute("killed")
     print("finished")
 """
@@ -263,7 +280,8 @@ def test_a_driver_killed_inside_the_protocol_goes_on_when_started_again(tmp_path
     paths = os.pathsep.join(map(str, (REPOSITORY, tests, tests / "recovery")))
 
     def run() -> subprocess.CompletedProcess[str]:
-        return run_script(script, str(tmp_path / "checkpoint"), str(crashes), *map(str, folders), PYTHONPATH=paths)
+        places = [tmp_path / "checkpoint", crashes, tmp_path / "files", *folders]
+        return run_script(script, *map(str, places), PYTHONPATH=paths)
 
     codes = []
     while len(codes) < 5:
@@ -275,5 +293,6 @@ def test_a_driver_killed_inside_the_protocol_goes_on_when_started_again(tmp_path
     assert codes == [-9, -9, -9, 0]
     assert all(written.reached(point) > len(used) - 1 for point, used in words.items())
     check(folders)
+    check_files(tmp_path / "files")
     left = [file.name for file in (tmp_path / "checkpoint" / "firesteel-commits").iterdir()]
     assert left == ["job"]

@@ -216,16 +216,21 @@ def test_what_fails_at_the_end_is_kept(job: Job, caplog: pytest.LogCaptureFixtur
 def test_a_damaged_entry_is_an_error_and_stays(job: Job) -> None:
     job.log(0, a=["x"])
     (job.folder / "0").write_bytes(b"damaged")
+    later = Job(job.folder)
     with pytest.raises(CheckpointError, match=r"entry that cannot be read.*/0 "):
-        Job(job.folder).start()
+        later.start()
+    later.commits.end()
     assert job.files() == ["0"]
+    assert later.take_calls() == [("a", "close"), ("b", "close")], "nobody knows what is pending, so nothing is touched"
 
 
 def test_an_entry_of_a_sink_that_is_gone_is_an_error(tmp_path: Path) -> None:
     CommitLog(str(tmp_path)).write(3, {"gone": ["x"]})
     with pytest.raises(CheckpointError, match=r"Batch 3 .*the program lacks: uid 'gone'"):
-        Job(tmp_path).start()
+        (later := Job(tmp_path)).start()
+    later.commits.end()
     assert os.listdir(tmp_path) == ["3"]
+    assert later.take_calls() == [("a", "close"), ("b", "close")]
 
 
 def test_a_log_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ class SparkJob(EngineJob):
         """The last batch is taken, but the query still has to write it into its commit log."""
         deadline = time.monotonic() + 30
         while self._query.isActive and not self.cancelled and self._failure is None and time.monotonic() < deadline:
-            if not self._query.status["isTriggerActive"]:
+            if not self._query.status["isTriggerActive"] and all(map(self._logged, self.commits.pending)):
                 return
             time.sleep(0.01)
 
