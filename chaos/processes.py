@@ -7,7 +7,7 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["MARK", "Process", "family", "is_alive", "kill"]
+__all__ = ["MARK", "Process", "executors", "family", "kill", "python_workers"]
 
 MARK = "FIRESTEEL_CHAOS_RUN"
 
@@ -47,17 +47,15 @@ def family(mark: str) -> dict[int, Process]:
 
 
 def python_workers(processes: dict[int, Process]) -> list[Process]:
-    """The workers, without the process that they are forked from."""
+    """The workers, without the process that they are forked from: that is the one whose parent is a JVM of ours."""
     workers = {pid: one for pid, one in processes.items() if one.is_python_worker}
-    return sorted((one for one in workers.values() if one.parent in workers), key=lambda one: one.pid)
+    forked = [one for one in workers.values() if one.parent in workers or one.parent not in processes]
+    return sorted(forked, key=lambda one: one.pid)
 
 
 def executors(processes: dict[int, Process]) -> list[Process]:
+    """The executors of a cluster."""
     return sorted((one for one in processes.values() if one.is_executor), key=lambda one: one.pid)
-
-
-def is_alive(mark: str, pid: int) -> bool:
-    return pid in family(mark)
 
 
 def kill(pid: int) -> bool:

@@ -30,6 +30,17 @@ def test_a_driver_and_a_worker_are_killed(database: Database, tmp_path: Path) ->
     assert len(outcome.recoveries) == 2
 
 
+def test_who_is_killed() -> None:
+    from chaos.processes import Process, executors, python_workers
+
+    daemon = "python -m firesteel.engine.spark.daemon pyspark.worker"
+    table = [Process(10, 1, "java"), Process(11, 10, daemon), Process(12, 11, daemon), Process(13, 1, daemon)]
+    table += [Process(14, 2, "java org.apache.spark.executor.CoarseGrainedExecutorBackend"), Process(15, 14, daemon)]
+    processes = {one.pid: one for one in table}
+    assert [one.pid for one in python_workers(processes)] == [12, 13], "not what the workers are forked from"
+    assert [one.pid for one in executors(processes)] == [14]
+
+
 def test_what_is_lost_or_comes_twice_is_told() -> None:
     from chaos.check import compare, without_faults
     from chaos.job import Plan
