@@ -12,6 +12,7 @@ What it gives does not depend on when batches begin and end. All results have th
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -115,7 +116,9 @@ def results(env: StreamExecutionEnvironment, plan: Plan) -> DataStream:
 
 def sinks(plan: Plan) -> dict[str, Sink]:
     """By uid."""
-    options = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(plan.url).build()
+    builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(plan.url)
+    # By the driver's environment: the executors of a cluster have another one.
+    options = builder.with_user_name(os.environ["PGUSER"]).with_password(os.environ["PGPASSWORD"]).build()
     make = JdbcSink.sink if "two-phase" in plan.without else JdbcSink.exactly_once_sink
     files = (
         FileSink.for_row_format(plan.folder, Encoder.csv_encoder())
