@@ -205,9 +205,10 @@ class SparkJob(EngineJob):
         self.commits.settle()
 
     def _wait_until_logged(self) -> None:
-        """The last batch is taken, but the query still has to write it into its commit log."""
+        """The last batch is taken, but the query still has to write it into its commit log, and to tell of it. After a
+        failed commit the same: the next batch, if one begins, fails before its tasks run."""
         deadline = time.monotonic() + 30
-        while self._query.isActive and not self.cancelled and self._failure is None and time.monotonic() < deadline:
+        while self._query.isActive and not self.cancelled and time.monotonic() < deadline:
             if not self._query.status["isTriggerActive"] and all(map(self._logged, self.commits.pending)):
                 return
             time.sleep(0.01)
