@@ -310,6 +310,23 @@ def disconnect(database: Database) -> None:
     )
 
 
+def test_a_connection_lost_in_the_middle_of_a_transaction_loses_all_of_it(bench: Bench, counts: Database) -> None:
+    writer = bench.writer()
+    writer.write(("a", 1), At(1000))
+    writer.flush(False)
+    disconnect(counts)
+    writer.write(("a", 2), At(1000))
+    with pytest.raises(ConnectorError, match="terminating connection"):
+        writer.flush(False)
+    # Nobody should go on after that; whoever does must not get half of it committed.
+    with pytest.raises(ConnectorError, match="the batch's transaction with it"):
+        writer.flush(False)
+    with pytest.raises(ConnectorError, match="the batch's transaction with it"):
+        writer.prepare_commit()
+    assert rows(counts) == []
+    assert counts.prepared() == []
+
+
 @pytest.mark.parametrize("retries", [0, 1])
 def test_a_portion_is_sent_again_after_a_lost_connection(counts: Database, retries: int) -> None:
     writer = JdbcSink.sink(INSERT, PAIR, options(counts), portions(1, retries)).create_writer(WriterContext())

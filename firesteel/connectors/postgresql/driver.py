@@ -113,6 +113,14 @@ class Session:
         cursor = self.connection().execute(statement.encode(), parameters or None)
         return cursor.fetchall() if cursor.description else []
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether statements go into a transaction that is open and can still be prepared or committed."""
+        connection = self._connection
+        if connection is None or connection.closed:
+            return False
+        return bool(connection.info.transaction_status == load_driver().pq.TransactionStatus.INTRANS)
+
     def executemany(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
         with self.connection().cursor() as cursor:
             cursor.executemany(statement.encode(), rows)

@@ -15,8 +15,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from firesteel.connectors.postgresql.address import Address
 from firesteel.connectors.postgresql.driver import NO_SUCH_TRANSACTION, Session, load_driver, tell
@@ -28,6 +30,8 @@ from firesteel.errors import ConnectorError
 __all__ = ["PreparedTransaction", "TransactionCommitter", "TransactionWriter"]
 
 _NAME_TAKEN = "42710"
+
+Result = TypeVar("Result")
 
 _PREPARED = (
     "SELECT gid, transaction::text::bigint, txid_snapshot_xmax(txid_current_snapshot()) FROM pg_prepared_xacts "
@@ -93,19 +97,27 @@ class TransactionWriter(Writing):
         self._taken_over = earlier is not None
         self._open = earlier or PreparedTransaction(gid, self._again(begin, "a new transaction"))
 
-    def _again(self, action: Any, doing: str) -> Any:
+    def _again(self, action: Callable[[], Result], doing: str) -> Result:
         return self._session.again(action, doing, self._target.retries)
 
     def _find(self, gid: str) -> PreparedTransaction | None:
         return next((one for one in _prepared(self._session, gid) if one.gid == gid), None)
 
     def send(self) -> None:
+        self._check()
         try:
             self._together()
         except load_driver().Error as error:
             # Not tried again: with the connection went what was sent before.
             raise self._refused(error) from None
         self._sent()
+
+    def _check(self) -> None:
+        """Without an open transaction rows would be committed one by one, and ``PREPARE`` would say yes to nothing."""
+        if not self._session.in_transaction:
+            raise ConnectorError(
+                f"The connection to PostgreSQL at {self._target.address} was lost, and the batch's transaction with it."
+            )
 
     def prepare_commit(self) -> list[Any]:
         transaction, self._open = self._open, None
@@ -116,12 +128,13 @@ class TransactionWriter(Writing):
         return [transaction]
 
     def _prepare(self, transaction: PreparedTransaction) -> PreparedTransaction:
+        self._check()
         try:
             self._session.execute(f"PREPARE TRANSACTION '{transaction.gid}'")
         except load_driver().Error as error:
             if error.sqlstate == _NAME_TAKEN:
                 # Another try of this task, thought dead, was faster. It wrote the same.
-                earlier: PreparedTransaction | None = self._again(lambda: self._find(transaction.gid), "a look for it")
+                earlier = self._again(lambda: self._find(transaction.gid), "a look for it")
                 if earlier is not None:
                     return earlier
             raise tell(error, self._target.address, "PREPARE TRANSACTION") from None
@@ -139,9 +152,8 @@ class TransactionCommitter(Committer):
     def commit(self, committables: list[Any]) -> None:
         there = set(self._prepared())
         for transaction in committables:
-            self._again(
-                lambda one=transaction: self._commit(one, one in there), f"COMMIT PREPARED of {transaction.gid}"
-            )
+            commit = partial(self._commit, transaction, transaction in there)
+            self._again(commit, f"COMMIT PREPARED of {transaction.gid}")
 
     def _commit(self, transaction: PreparedTransaction, there: bool) -> None:
         # By name alone it might be a later one, of a task that was thought dead: the numbers must agree.
@@ -180,9 +192,9 @@ class TransactionCommitter(Committer):
         self._again(lambda: self._end("ROLLBACK", transaction), f"ROLLBACK PREPARED of {transaction.gid}")
 
     def _prepared(self) -> list[PreparedTransaction]:
-        return self._again(lambda: _prepared(self._session, self._prefix), "a look for prepared transactions")  # type: ignore[no-any-return]
+        return self._again(lambda: _prepared(self._session, self._prefix), "a look for prepared transactions")
 
-    def _again(self, action: Any, doing: str) -> Any:
+    def _again(self, action: Callable[[], Result], doing: str) -> Result:
         return self._session.again(action, doing, self._retries)
 
     def close(self) -> None:

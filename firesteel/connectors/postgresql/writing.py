@@ -81,6 +81,8 @@ class Writing(SinkWriter):
     def _refused(self, error: Exception) -> ConnectorError:
         """Rows were sent together, so the server did not say which of them it refused. One by one it does."""
         driver = load_driver()
+        if is_passing(error):
+            return tell(error, self._target.address, self.doing)
         for value, row in zip(self._values, self._rows, strict=True):
             try:
                 with self._session.connection().transaction(force_rollback=True):
