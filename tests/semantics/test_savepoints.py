@@ -13,7 +13,7 @@ import pytest
 from kit import first
 from savepointkit import Halves
 
-from firesteel.common import Encoder, Row, Time, Types
+from firesteel.common import Encoder, JobStatus, Row, Time, Types
 from firesteel.datastream import (
     AggregateFunction,
     CheckpointedFunction,
@@ -573,3 +573,55 @@ def test_a_file_sink_goes_on_after_a_savepoint(halves: Halves, tmp_path: Path) -
     files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
     assert not [path for path in files if path.name.startswith((".", "_"))]
     assert sorted(int(line) for path in files for line in path.read_text().split()) == list(range(60))
+
+
+def test_a_savepoint_that_fails_leaves_nothing_and_the_job_goes_on(halves: Halves, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    job, found, reader = halves.start(every_kind, [[("a", 1)]], False, 2, {})
+    for stop in (False, True):
+        taken = job.stop_with_savepoint(False, str(tmp_path / "file")) if stop else None
+        taken = taken or job.trigger_savepoint(str(tmp_path / "file"))
+        with pytest.raises((OSError, SavepointError)):
+            taken.result()
+        assert job.get_job_status().result() is JobStatus.RUNNING
+    path = job.stop_with_savepoint(False, str(tmp_path / "saved")).result()
+    job.get_job_execution_result().result()
+    reader.join(10)
+    assert [child.name for child in (tmp_path / "saved").iterdir()] == [Path(path).name]
+    assert found[0][:2] == ("a", 1)
+
+
+class Unsavable(KeyedProcessFunction):
+    """Its state holds what its declared type allows and Arrow does not: a text with half a character."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.text = runtime_context.get_state(ValueStateDescriptor("text", Types.STRING()))
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        self.text.update("\ud800")
+        yield value
+
+
+def test_what_cannot_be_saved_is_told(halves: Halves, tmp_path: Path) -> None:
+    def build(stream: DataStream) -> DataStream:
+        return stream.key_by(first).process(Unsavable()).uid("unsavable")
+
+    with pytest.raises(SavepointError, match=r"State 'text' of operator unsavable cannot be saved: .* of key 'a'"):
+        halves.save(build, [[("a", 1)]])
+    assert not list(tmp_path.iterdir())
+
+
+def test_event_time_goes_on(halves: Halves) -> None:
+    """Records that are late before the savepoint are late after it, too, whatever the parallelism."""
+
+    class Told(KeyedProcessFunction):
+        def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+            yield value, ctx.timer_service().current_watermark()
+
+    def build(stream: DataStream) -> DataStream:
+        return stream.key_by(first).process(Told()).uid("told")
+
+    begin = [[Record(("a", 1), 10)], Watermark(50)]
+    halves.save(build, begin, 2)
+    found = halves.resume(build, [*begin, [Record((f"k{n}", n), 20) for n in range(9)]], 3)
+    assert {watermark for _, watermark in found} == {50}
