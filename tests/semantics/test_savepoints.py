@@ -595,9 +595,11 @@ class Unsavable(KeyedProcessFunction):
     """Its state holds what its declared type allows and Arrow does not: a text with half a character."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
         self.text = runtime_context.get_state(ValueStateDescriptor("text", Types.STRING()))
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        self.count.update(1)
         self.text.update("\ud800")
         yield value
 
@@ -625,3 +627,17 @@ def test_event_time_goes_on(halves: Halves) -> None:
     halves.save(build, begin, 2)
     found = halves.resume(build, [*begin, [Record((f"k{n}", n), 20) for n in range(9)]], 3)
     assert {watermark for _, watermark in found} == {50}
+
+
+def test_event_time_does_not_go_back_with_another_source(halves: Halves) -> None:
+    """A source that the savepoint does not know begins at the beginning; windows that have fired do not fire again."""
+
+    def build(stream: DataStream) -> DataStream:
+        return WINDOWS["tumbling, folded"](stream.key_by(first)).uid("windows")
+
+    def other(stream: DataStream) -> DataStream:
+        return build(stream.uid("another"))
+
+    halves.save(build, [[Record(("a", 1), 10)], Watermark(150)])
+    found = halves.resume(other, [[Record(("a", 5), 20), Record(("a", 7), 160)]], lenient=True)
+    assert found == [("a", 7)]

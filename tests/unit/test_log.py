@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firesteel.runtime.state import log as log_module
-from firesteel.runtime.state.log import LogTable
+from firesteel.runtime.state.log import LogTable, scan_log
 from firesteel.runtime.state.store import MemoryStore
 
 Batch = dict[Any, Any]
@@ -157,3 +157,25 @@ def test_sweeping_goes_round() -> None:
     assert {entry[2] for entry in table.dirty} == {3, 4}
     assert table.get(3) is None
     assert table.get(4) == 33
+
+
+def test_what_is_stored_is_scanned_without_a_table() -> None:
+    """Of a key that several segments know, the newest counts, and what was removed is not there."""
+    store, shape = MemoryStore(), {}
+    table = LogTable(b"t", store, shape)
+    for key in range(5000):
+        table.put(key, key)
+    store.write(table.changes())
+    for key in range(0, 5000, 10):
+        table.put(key, -key - 1)
+    store.write(table.changes())
+    for key in range(5, 5000, 10):
+        table.put(key, None)
+    store.write(table.changes())
+    assert len(shape["segments"]) > 2, "several segments are the point"
+
+    scanned = [pair for keys, values in scan_log(b"t", store, shape) for pair in zip(keys, values, strict=True)]
+
+    expected = {key: -key - 1 if key % 10 == 0 else key for key in range(5000) if key % 10 != 5}
+    assert len(scanned) == len(expected)
+    assert dict(scanned) == expected
