@@ -1,7 +1,7 @@
 # Firesteel's everyday commands. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench clean
+.PHONY: help setup demo test lint bench chaos clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -46,10 +46,13 @@ lint: $(STAMP) ## check style (ruff), types (mypy) and who imports whom (import-
 	$(BIN)/mypy examples
 	$(BIN)/lint-imports
 
-bench: $(STAMP) ## measure against PyFlink, Bytewax and plain Python (hours; GROUP=engine, state, windows or nexmark for a part)
+bench: $(STAMP) ## measure against PyFlink, Bytewax and plain Python (hours; GROUP=engine, state, windows, nexmark or recovery for a part)
 	$(BIN)/python -m benchmarks $(if $(GROUP),--group $(GROUP))
+
+chaos: $(STAMP) ## kill a real job dozens of times and compare what it gives (10 to 20 minutes; ARGS="--seed 7", needs PostgreSQL)
+	$(BIN)/python -m chaos $(ARGS)
 
 clean: ## remove .venv, caches and what builds and runs left behind (the peers' environments in .bench stay)
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache
 	rm -rf spark-warehouse metastore_db artifacts derby.log
-	find firesteel tests tools benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find firesteel tests tools benchmarks chaos examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""What is measured, on which engines, and what Firesteel aims at, in four groups."""
+"""What is measured, on which engines, and what Firesteel aims at, in groups."""
 
 from benchmarks.cases import BYTEWAX, FIRESTEEL, FIRESTEEL_ROCKSDB, ONE_LOOP, PYFLINK, TWO_LOOPS, Aim, Case
 
@@ -136,12 +136,46 @@ NEXMARK = tuple(
     for query, (title, most) in QUERIES.items()
 )
 
-GROUPS: dict[str, tuple[Case, ...]] = {"engine": ENGINE, "state": STATE, "windows": WINDOWS, "nexmark": NEXMARK}
+RECOVERY = (
+    Case(
+        "checkpointing",
+        "count per key with and without checkpoints every 10 s",
+        "checkpointing",
+        "report",
+        (FIRESTEEL,),
+        records=10_000_000,
+    ),
+    *(
+        Case(
+            f"recovery_{size}",
+            f"savepoint, restart and restore, {keys:,} keys of 100 characters",
+            "recovery",
+            "report",
+            (FIRESTEEL, FIRESTEEL_ROCKSDB),
+            records=keys,
+        )
+        for size, keys in {"1m": 1_000_000, "10m": 10_000_000}.items()
+    ),
+)
+
+GROUPS: dict[str, tuple[Case, ...]] = {
+    "engine": ENGINE,
+    "state": STATE,
+    "windows": WINDOWS,
+    "nexmark": NEXMARK,
+    "recovery": RECOVERY,
+}
 
 CASES = {case.name: case for cases in GROUPS.values() for case in cases}
 
 MANY_KEYS = ("keyed_count_10k", "keyed_count_1m", 2.0)
 """A record among the many keys of the second case should cost at most twice one of the first."""
+
+LIMITS = (
+    ("checkpointing", "throughput_lost", 0.1),
+    ("recovery_10m", "savepoint_seconds", 120.0),
+)
+"""Figures of reports that should not be higher: throughput that checkpoints cost, a savepoint's seconds."""
 
 LARGE_STATE = ("large_state", 1.3)
 """A batch of 1,000 records among many keys should take at most so many times as long as among 10,000."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cases import FIRESTEEL, FIRESTEEL_ROCKSDB, PYFLINK, Case
-from benchmarks.catalogue import CASES, LARGE_STATE, MANY_KEYS
+from benchmarks.catalogue import CASES, LARGE_STATE, LIMITS, MANY_KEYS
 
 Results = dict[str, dict[str, Any]]
 """Case name to engine name to the measurement."""
@@ -39,6 +39,7 @@ def ratios(results: Results) -> list[Ratio]:
     found += many_keys(results)
     found += large_state(results)
     found += startup(results)
+    found += limits(results)
     return found
 
 
@@ -78,6 +79,13 @@ def large_state(results: Results) -> Iterator[Ratio]:
             label = f"{engine}: batch among many / few keys"
             met = result["cost"] <= most if aimed else None
             yield Ratio(case, label, result["cost"], f"<= {most:g}" if aimed else "", met)
+
+
+def limits(results: Results) -> Iterator[Ratio]:
+    for case, figure, most in LIMITS:
+        for engine, result in results.get(case, {}).items():
+            if figure in result:
+                yield Ratio(case, f"{engine}: {figure}", result[figure], f"<= {most:g}", result[figure] <= most)
 
 
 def many_keys(results: Results) -> Iterator[Ratio]:

@@ -11,6 +11,7 @@ The hierarchy::
     ├── SetupError                the machine lacks something: no Java, a port in use
     ├── CheckpointError           a checkpoint folder that the job cannot go on from
     │   └── SavepointError        a savepoint that cannot be taken, read or begun from
+    ├── ConnectorError            a system outside that cannot be reached, or refuses what it is given
     ├── JobExecutionError         a job started and failed
     └── JobCancelledError         a job was cancelled while somebody waited for it
 
@@ -33,6 +34,7 @@ from typing import Any
 __all__ = [
     "CheckpointError",
     "ConfigurationError",
+    "ConnectorError",
     "FiresteelError",
     "JobCancelledError",
     "JobExecutionError",
@@ -83,6 +85,10 @@ class CheckpointError(FiresteelError):
 
 class SavepointError(CheckpointError):
     """A savepoint cannot be taken, read or begun from."""
+
+
+class ConnectorError(FiresteelError):
+    """A system outside, such as a database, cannot be reached or refuses what it is given."""
 
 
 @dataclass(frozen=True)

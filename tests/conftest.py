@@ -12,9 +12,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import pytest
+from postgreskit import database, postgres_server, why_not
 
 from firesteel.common import Configuration
 from firesteel.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
+
+__all__ = ["database", "postgres_server"]
 
 ENGINES: dict[str, dict[str, str]] = {
     "memory": {"firesteel.master": "memory"},
@@ -159,3 +162,12 @@ def run(make_env: MakeEnv) -> Run:
             return list(records)
 
     return run
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Skipped tests are a letter among others; this is the line that nobody overlooks."""
+    skipped = [
+        report for report in terminalreporter.stats.get("skipped", ()) if "no PostgreSQL" in str(report.longrepr)
+    ]
+    if skipped:
+        terminalreporter.write_line(f"{len(skipped)} tests skipped: {why_not()}", yellow=True)

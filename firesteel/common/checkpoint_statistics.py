@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["CheckpointStatistics", "CheckpointSummary"]
 
@@ -24,6 +24,8 @@ class CheckpointSummary:
     """Bytes of state that it wrote, where that is known."""
     state_size: int | None = None
     """Bytes of all state after it, where that is known."""
+    operator_state_sizes: dict[str, int] = field(default_factory=dict, hash=False)
+    """About how many bytes of keyed state each operator had when its micro-batch began, by the operator's name."""
     failure: str | None = None
     """Why it failed, in a line."""
 

@@ -27,6 +27,7 @@ class SocketSource(SplitSource):
     Tasks get their text with their share, so they need no access to the log.
     """
 
+    keeps_files = True
     bounded = False
 
     def __init__(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = -1) -> None:

@@ -35,6 +35,9 @@ class SplitSource(ABC):
     splittable: bool = True
     """Whether one batch of it can be read by several tasks, each a block of its own."""
 
+    keeps_files: bool = False
+    """Whether the source writes files of its own into the directory that ``start`` gets."""
+
     def start(self, directory: str) -> None:  # noqa: B027 - optional to override
         """Called once in the driver before anything else; ``directory`` is durable with the job's checkpoint."""
 

@@ -379,9 +379,11 @@ class DataStream(_Node):
         """Prints every record in the driver, with Flink's subtask prefix."""
         return self._sink("Print to Std. Out", PrintSpec(sink_identifier), self._type)
 
-    def add_sink(self, sink_func: SinkFunction | TwoPhaseCommitSinkFunction | GenericWriteAheadSink) -> DataStreamSink:
-        """Ends the stream in a sink function."""
-        if isinstance(sink_func, TwoPhaseCommitSinkFunction | GenericWriteAheadSink):
+    def add_sink(
+        self, sink_func: SinkFunction | TwoPhaseCommitSinkFunction | GenericWriteAheadSink | Sink
+    ) -> DataStreamSink:
+        """Ends the stream in a sink function, or in a sink that PyFlink's programs know as one."""
+        if isinstance(sink_func, TwoPhaseCommitSinkFunction | GenericWriteAheadSink | Sink):
             return self.sink_to(sink_func)
         if not isinstance(sink_func, SinkFunction):
             raise ProgramError(f"add_sink() takes an instance of SinkFunction, got {short_repr(sink_func, 80)}.")

@@ -12,6 +12,7 @@ from firesteel.common.configuration import Configuration
 from firesteel.common.job_status import JobStatus
 from firesteel.datastream.checkpoint_config import RETENTION, CheckpointConfig
 from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from firesteel.engine.storage import is_remote, joined
 from firesteel.errors import ConfigurationError
 
 __all__ = ["Checkpointing", "folder_name"]
@@ -48,12 +49,12 @@ class Checkpointing:
         retention = chosen if configuration.contains_key(RETENTION) else None
         folder, exact = None, configuration.get_string(EXACT, "")
         if exact and not batch_mode:
-            folder = _local(EXACT, exact)
+            folder = _place(EXACT, exact)
         elif enabled:
             for key in DIRECTORIES:
                 parent = configuration.get_string(key, "")
                 if parent:
-                    folder = os.path.join(_local(key, parent), folder_name(job_name))
+                    folder = joined(_place(key, parent), folder_name(job_name))
                     break
         return Checkpointing(enabled, folder, bool(exact), retention)
 
@@ -79,15 +80,16 @@ def folder_name(job_name: str) -> str:
     return f"{plain or 'job'}-{hashlib.sha256(job_name.encode()).hexdigest()[:8]}"
 
 
-def _local(key: str, place: str) -> str:
-    """A path from a path or a ``file:`` URI."""
+def _place(key: str, place: str) -> str:
+    """A path from a path or a ``file:`` URI; the URI of another file system as it is."""
     parts = urlsplit(place)
     # A single letter is a drive, not a scheme.
     if len(parts.scheme) > 1 and "/" in place:
+        if is_remote(place):
+            return place.rstrip("/")
         if parts.scheme != "file":
             raise ConfigurationError(
-                f"Setting '{key}' should be a folder that the driver and all workers reach by the same path, or a "
-                f"file: URI of it; got {place!r}. Mount {parts.scheme}: storage as a file system."
+                f"Setting '{key}' should be a folder, or a URI such as hdfs://host/folder; got {place!r}."
             )
         place = unquote(parts.path)
     return os.path.abspath(place)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import uuid
 from typing import Any
 
+from firesteel.engine.storage import LOCAL, Storage, joined
 from firesteel.errors import CheckpointError
 
 __all__ = ["CommitLog", "Prepared", "job_id_of"]
@@ -30,30 +29,26 @@ class CommitLog:
     ({7: {'to-files': ['part-1']}}, {})
     """
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, storage: Storage = LOCAL) -> None:
         self._folder = folder
+        self._storage = storage
 
     def write(self, batch: int, prepared: Prepared) -> None:
         try:
             content = pickle.dumps(prepared, pickle.HIGHEST_PROTOCOL)
-            os.makedirs(self._folder, exist_ok=True)
-            _write(self._folder, str(batch), content)
+            self._storage.write(joined(self._folder, str(batch)), content)
         except OSError as error:
             raise CheckpointError(f"The log of commits in {self._folder} cannot be written: {error}.") from error
 
     def read(self) -> dict[int, Prepared]:
         """All entries, in the order of their batches."""
-        try:
-            names = sorted((name for name in os.listdir(self._folder) if name.isdigit()), key=int)
-        except FileNotFoundError:
-            return {}
+        names = sorted((name for name in self._storage.sizes(self._folder) if name.isdigit()), key=int)
         return {int(name): self._read(name) for name in names}
 
     def _read(self, name: str) -> Prepared:
-        path = os.path.join(self._folder, name)
+        path = joined(self._folder, name)
         try:
-            with open(path, "rb") as file:
-                entry: Prepared = pickle.load(file)
+            entry: Prepared = pickle.loads(self._storage.read(path))
         except Exception as error:
             # Going on without it would lose what it names.
             raise CheckpointError(
@@ -65,33 +60,16 @@ class CommitLog:
 
     def remove(self, batch: int) -> None:
         # Not forced to disk: an entry that comes back is committed once more, which changes nothing.
-        os.remove(os.path.join(self._folder, str(batch)))
+        self._storage.delete(joined(self._folder, str(batch)))
 
 
-def job_id_of(folder: str, new: str) -> str:
+def job_id_of(folder: str, new: str, storage: Storage = LOCAL) -> str:
     """The id that a job keeps for as long as it has this folder: the one that is there, or else the ``new`` one."""
-    path = os.path.join(folder, JOB)
+    path = joined(folder, JOB)
     try:
-        if os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
-                return file.read().strip()
-        os.makedirs(folder, exist_ok=True)
-        _write(folder, JOB, new.encode())
+        if storage.exists(path):
+            return storage.read(path).decode().strip()
+        storage.write(path, new.encode())
         return new
     except OSError as error:
         raise CheckpointError(f"The checkpoint folder {folder} cannot be read or written: {error}.") from error
-
-
-def _write(folder: str, name: str, content: bytes) -> None:
-    draft = os.path.join(folder, f".{name}.{uuid.uuid4().hex[:8]}")
-    with open(draft, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, os.path.join(folder, name))
-    # The name is on disk only when the folder is.
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -27,6 +27,7 @@ from typing import Any
 
 from firesteel.datastream.connectors.base import Committer, CommitterContext
 from firesteel.engine.commit_log import CommitLog, Prepared
+from firesteel.engine.storage import LOCAL, Storage
 from firesteel.errors import CheckpointError
 from firesteel.graph.specs import SinkSpec
 from firesteel.graph.stream_graph import StreamNode
@@ -71,13 +72,13 @@ class Commits:
 
     # Step 5
 
-    def start(self, job: JobSpec, folder: str, logged: Callable[[int], bool]) -> None:
+    def start(self, job: JobSpec, folder: str, logged: Callable[[int], bool], storage: Storage = LOCAL) -> None:
         """An attempt begins. ``logged`` says of a batch whether the engine has logged it."""
         if not self.used:
             return
         with self._lock:
             self._close()
-            self._job, self._log, self._logged, self._failure = job, CommitLog(folder), logged, None
+            self._job, self._log, self._logged, self._failure = job, CommitLog(folder, storage), logged, None
             self._known = False
             for uid, node in self._sinks.items():
                 committer = self._call(uid, -1, [], self._create, node)

@@ -43,6 +43,8 @@ class Progress:
     wake_at: int | None = None
     kept: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What operators of stage 0 that make event time must remember, by "operator/subtask"."""
+    state_sizes: dict[str, int] = field(default_factory=dict)
+    """About how many bytes of keyed state each operator has in the store."""
     union_lists: bool = False
     """Whether an operator has union list state."""
     emitted: dict[int, int] = field(default_factory=dict)
@@ -140,6 +142,10 @@ class Inbox:
         progress.watermark = min(marks, default=None)
         timers = [report.next_timer for report in reports if report.next_timer is not None]
         progress.wake_at = min(timers, default=None)
+        sizes: Counter[str] = Counter()
+        for report in reports:
+            sizes.update({self._names[node_id]: size for node_id, size in report.state_sizes.items()})
+        progress.state_sizes = dict(sizes)
         progress.union_lists = progress.union_lists or any(report.union_lists for report in reports)
         for report in reports:
             for node_id, lasting in report.kept.items():

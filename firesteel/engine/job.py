@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 import uuid
@@ -24,7 +23,7 @@ from firesteel.engine.checkpoint_log import CheckpointLog
 from firesteel.engine.checkpointing import Checkpointing
 from firesteel.engine.commits import Commits
 from firesteel.engine.inbox import Inbox
-from firesteel.engine.manifest import NAME as CHECKPOINT_MANIFEST
+from firesteel.engine.manifest import is_checkpoint
 from firesteel.engine.progress import ProgressLine
 from firesteel.engine.restarts import restarts_of
 from firesteel.engine.savepoints.places import Place
@@ -134,7 +133,7 @@ class EngineJob(JobClient):
 
     def readable(self, path: str) -> str:
         """The address of a savepoint: ``path`` itself, or one made of the checkpoint that is there."""
-        if os.path.exists(os.path.join(path, CHECKPOINT_MANIFEST)):
+        if is_checkpoint(path):
             raise SavepointError(
                 f"{path} is a checkpoint. Its state is in Spark's state store, which the engine in memory cannot read."
             )
@@ -311,6 +310,11 @@ class EngineJob(JobClient):
         done: Future[dict[str, Any]] = Future()
         done.set_result(dict(self.inbox.progress.metrics))
         return CompletableFuture(done)
+
+    def known_of_batch(self) -> dict[str, Any]:
+        """What the last batch's tasks told that belongs to its checkpoint."""
+        progress = self.inbox.progress
+        return {"records": progress.batch_records, "operator_state_sizes": progress.state_sizes}
 
     def get_checkpoint_statistics(self) -> CompletableFuture[CheckpointStatistics]:
         done: Future[CheckpointStatistics] = Future()

@@ -17,20 +17,19 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
-import shutil
 import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.query_files import check_query, newest_entry
+from firesteel.engine.storage import LOCAL, Storage, joined
 from firesteel.errors import CheckpointError
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.specs import SourceSpec
 
-__all__ = ["CheckpointFolder", "Manifest", "OperatorEntry", "stored_folder"]
+__all__ = ["CheckpointFolder", "Manifest", "OperatorEntry", "is_checkpoint", "stored_folder"]
 
 FORMAT = 1
 NAME = "firesteel-checkpoint.json"
@@ -135,10 +134,13 @@ def _listed(names: list[str]) -> str:
 class CheckpointFolder:
     """One job's durable folder."""
 
-    def __init__(self, path: str, manifest: Manifest) -> None:
+    def __init__(self, path: str, manifest: Manifest, storage: Storage = LOCAL, sources: str | None = None) -> None:
         self.path = path
+        self.storage = storage
         self._manifest = manifest
-        self._file = os.path.join(path, NAME)
+        self._file = joined(path, NAME)
+        self.sources = sources or joined(path, SOURCES)
+        """Where sources keep files of their own: of this machine, whatever the rest is on."""
 
     @property
     def manifest(self) -> Manifest:
@@ -147,31 +149,43 @@ class CheckpointFolder:
 
     @property
     def query(self) -> str:
-        return os.path.join(self.path, QUERY)
-
-    @property
-    def sources(self) -> str:
-        return os.path.join(self.path, SOURCES)
+        return joined(self.path, QUERY)
 
     @property
     def commits(self) -> str:
-        return os.path.join(self.path, COMMITS)
+        return joined(self.path, COMMITS)
+
+    @property
+    def last_batch(self) -> int | None:
+        """The last batch that began."""
+        return newest_entry(joined(self.query, "offsets"), self.storage)
+
+    @property
+    def last_commit(self) -> int | None:
+        """The last batch that Spark has logged as done."""
+        return newest_entry(joined(self.query, "commits"), self.storage)
 
     def claim(self) -> bool:
         """Checks a folder that is there, or begins a new one. Returns whether there is something to go on from."""
-        if os.path.exists(self.path) and not os.path.isdir(self.path):
+        try:
+            return self._claim()
+        except OSError as error:
+            raise CheckpointError(f"The checkpoint folder {self.path} cannot be reached: {error}.") from error
+
+    def _claim(self) -> bool:
+        storage = self.storage
+        if storage.exists(self.path) and not storage.is_folder(self.path):
             raise CheckpointError(f"The checkpoint folder {self.path} is a file. Name another folder.")
-        if not os.path.exists(self._file):
-            if any(os.path.exists(place) for place in (self.query, self.sources, self.commits)):
+        if not storage.exists(self._file):
+            if any(storage.exists(place) for place in (self.query, joined(self.path, SOURCES), self.commits)):
                 raise self._refusal(f"its manifest {NAME} is missing, so nobody knows whose it is")
             self._write(self._manifest)
             return False
         try:
-            with open(self._file, encoding="utf-8") as file:
-                known = Manifest.from_json(file.read())
+            known = Manifest.from_json(storage.read(self._file).decode())
         except (OSError, ValueError) as error:
             raise self._refusal(f"its manifest {NAME} cannot be read: {error}") from error
-        if not known.begun and newest_entry(os.path.join(self.query, "offsets")) is None:
+        if not known.begun and self.last_batch is None:
             # Somebody came as far as the manifest: there is nothing to go on from, and nothing to lose.
             self._write(self._manifest)
             return False
@@ -179,7 +193,7 @@ class CheckpointFolder:
         if difference is not None:
             raise self._refusal(difference)
         later_stages = max(entry.stage for entry in known.operators)
-        damage = check_query(self.query, later_stages, known.width)
+        damage = check_query(self.query, later_stages, known.width, storage)
         if damage is not None:
             raise self._refusal(damage)
         self._manifest = known
@@ -187,7 +201,7 @@ class CheckpointFolder:
 
     def keep_job(self, payload: JobPayload) -> None:
         """Keeps the job beside its state."""
-        self._put(os.path.join(self.path, JOB), pickle.dumps(payload, pickle.HIGHEST_PROTOCOL))
+        self._put(joined(self.path, JOB), pickle.dumps(payload, pickle.HIGHEST_PROTOCOL))
 
     def begun(self, union_lists: bool = False) -> None:
         """The first batch is done."""
@@ -200,29 +214,24 @@ class CheckpointFolder:
 
     def _put(self, name: str, content: bytes) -> None:
         try:
-            os.makedirs(self.path, exist_ok=True)
-            with open(name + ".new", "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name + ".new", name)
+            self.storage.write(name, content)
         except OSError as error:
             raise CheckpointError(f"The checkpoint folder {self.path} cannot be written: {error}.") from error
 
     def delete(self) -> None:
         """Removes what the job left here, and the folder if nothing else is in it."""
-        for place in (self.query, self.sources, self.commits):
+        storage = self.storage
+        for place in (self.query, joined(self.path, SOURCES), self.commits):
             for _ in range(10):
-                shutil.rmtree(place, ignore_errors=True)
-                if not os.path.exists(place):
+                storage.delete(place)
+                if not storage.exists(place):
                     break
                 # Spark's maintenance was just uploading something.
                 time.sleep(0.2)
-        for name in (*(os.path.join(self.path, one) for one in (LOCK, JOB)), self._file + ".new", self._file):
-            if os.path.exists(name):
-                os.remove(name)
-        if not os.listdir(self.path):
-            os.rmdir(self.path)
+        for name in (LOCK, JOB, NAME):
+            storage.delete(joined(self.path, name))
+        if storage.is_empty(self.path):
+            storage.delete(self.path)
 
     def _refusal(self, why: str) -> CheckpointError:
         return CheckpointError(
@@ -231,10 +240,14 @@ class CheckpointFolder:
         )
 
 
-def stored_folder(path: str) -> CheckpointFolder:
+def is_checkpoint(path: str, storage: Storage = LOCAL) -> bool:
+    """Whether a folder is a job's checkpoint."""
+    return storage.exists(joined(path, NAME))
+
+
+def stored_folder(path: str, storage: Storage = LOCAL) -> CheckpointFolder:
     """A checkpoint folder that is there, whatever job it belongs to."""
     try:
-        with open(os.path.join(path, NAME), encoding="utf-8") as file:
-            return CheckpointFolder(path, Manifest.from_json(file.read()))
+        return CheckpointFolder(path, Manifest.from_json(storage.read(joined(path, NAME)).decode()), storage)
     except (OSError, ValueError) as error:
         raise CheckpointError(f"The checkpoint {path} cannot be read: {error}.") from error

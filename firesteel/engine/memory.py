@@ -155,7 +155,7 @@ class MemoryJob(EngineJob):
         self.inbox.take(batch, [frame.to_bytes() for frame in cells if frame.stage == DRIVER])
         # 4. The batch is done: nothing goes back behind it.
         self.checkpoints.completed(
-            records=self.inbox.progress.batch_records,
+            **self.known_of_batch(),
             checkpointed_size=sum(store.written for store in self._stores.values()),
         )
         for store in self._stores.values():

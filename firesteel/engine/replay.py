@@ -21,8 +21,8 @@ from firesteel.engine.coordinator import Coordinator
 from firesteel.engine.inbox import Inbox
 from firesteel.engine.manifest import JOB, CheckpointFolder, stored_folder
 from firesteel.engine.payload import JobPayload
-from firesteel.engine.query_files import newest_entry
 from firesteel.engine.settings import Settings
+from firesteel.engine.storage import joined
 from firesteel.errors import CheckpointError
 from firesteel.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, SinkSpec
 from firesteel.runtime.failures import OperatorFailure
@@ -76,13 +76,13 @@ def replay(path: str, batch: int | None, read_stores: ReadStores, program: JobSp
 
 
 def _chosen(folder: CheckpointFolder, batch: int | None) -> int:
-    newest = newest_entry(os.path.join(folder.query, "offsets"))
+    newest = folder.last_batch
     if newest is None:
         raise CheckpointError(f"The checkpoint {folder.path} has no batch to replay.")
     if batch is None:
         return newest
-    if not 0 <= batch <= newest or not os.path.exists(os.path.join(folder.query, "offsets", str(batch))):
-        kept = sorted(int(name) for name in os.listdir(os.path.join(folder.query, "offsets")) if name.isdigit())
+    kept = sorted(int(name) for name in folder.storage.sizes(joined(folder.query, "offsets")) if name.isdigit())
+    if batch not in kept:
         raise CheckpointError(
             f"The checkpoint {folder.path} has no batch {batch}: its log has {kept[0]} to {kept[-1]}."
         )
@@ -92,18 +92,19 @@ def _chosen(folder: CheckpointFolder, batch: int | None) -> int:
 def _offsets(folder: CheckpointFolder, batch: int) -> tuple[dict[str, Any] | None, dict[str, Any]]:
     from firesteel.engine.spark.savepoints import offset_of
 
-    end = offset_of(folder.query, batch)
+    end = offset_of(folder, batch)
     if batch == 0:
         return None, end
-    if not os.path.exists(os.path.join(folder.query, "offsets", str(batch - 1))):
-        raise CheckpointError(f"What came before batch {batch} is no longer in the checkpoint {folder.path}.")
-    return offset_of(folder.query, batch - 1), end
+    try:
+        return offset_of(folder, batch - 1), end
+    except FileNotFoundError as error:
+        text = f"What came before batch {batch} is no longer in the checkpoint {folder.path}."
+        raise CheckpointError(text) from error
 
 
 def _stored_job(folder: CheckpointFolder) -> JobSpec:
     try:
-        with open(os.path.join(folder.path, JOB), "rb") as file:
-            payload: JobPayload = pickle.load(file)
+        payload: JobPayload = pickle.loads(folder.storage.read(joined(folder.path, JOB)))
     except FileNotFoundError as error:
         raise CheckpointError(
             f"The checkpoint {folder.path} does not have the job itself ({JOB}). Name the program to replay it with."

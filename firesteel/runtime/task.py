@@ -109,6 +109,8 @@ class TaskReport:
     """What the users' metrics measured in this batch, by operator and identifier."""
     last: bool
     """Whether the batch ended the job's input."""
+    state_sizes: dict[int, int] = field(default_factory=dict)
+    """About how many bytes of keyed state each operator had in the store when the batch began."""
     union_lists: bool = False
     """Whether an operator has union list state: then a restart needs to unite what the subtasks have."""
     kept: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -383,6 +385,7 @@ class StageTask:
             next_timer=None if last else min((t for t in timers if t is not None), default=None),
             metrics={n: o.context.metrics.take() for n, o in self._operators.items()},
             last=last,
+            state_sizes={n: o.state_size() for n, o in self._operators.items() if o.backend is not None},
             union_lists=any(o.operator_state is not None and o.operator_state.united for o in self._operators.values()),
             kept=kept,
         )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from firesteel.engine.manifest import NAME as CHECKPOINT_MANIFEST
+from firesteel.engine.manifest import is_checkpoint
 from firesteel.engine.savepoints.manifest import SavepointManifest, StateEntry
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.restoring import load_manifest
@@ -52,7 +51,7 @@ class Savepoint:
 
         A checkpoint's state is in Spark's state store: it is copied out of it first, into a temporary savepoint.
         """
-        if not os.path.exists(os.path.join(path, CHECKPOINT_MANIFEST)):
+        if not is_checkpoint(path):
             place = Place.of(path)
             return Savepoint(place, load_manifest(place))
         from firesteel.engine.spark.savepoints import savepoint_of_checkpoint

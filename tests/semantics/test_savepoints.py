@@ -13,7 +13,7 @@ import pytest
 from kit import first
 from savepointkit import Halves
 
-from firesteel.common import Row, Time, Types
+from firesteel.common import Encoder, Row, Time, Types
 from firesteel.datastream import (
     AggregateFunction,
     CheckpointedFunction,
@@ -24,6 +24,7 @@ from firesteel.datastream import (
     ProcessWindowFunction,
     RuntimeContext,
 )
+from firesteel.datastream.connectors.file_system import FileSink, RollingPolicy
 from firesteel.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -529,3 +530,46 @@ def test_a_savepoint_needs_a_directory(halves: Halves) -> None:
     job.cancel()
     with pytest.raises(SavepointError, match=r"the job was cancelled"):
         job.trigger_savepoint(str(halves.folder))
+
+
+def test_checkpoints_know_the_size_of_each_operators_state(halves: Halves) -> None:
+    """What is written again, or removed, does not count twice."""
+
+    class Held(KeyedProcessFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            self.text = runtime_context.get_state(ValueStateDescriptor("text", Types.STRING()))
+
+        def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+            self.text.update("x" * value[1] if value[1] else None)
+            yield value
+
+    def build(stream: DataStream) -> DataStream:
+        return stream.key_by(first).process(Held()).uid("held").name("held")
+
+    full = [[(f"k{n}", 1000) for n in range(100)], [("k0", 1000)]]
+    smaller = [[(f"k{n}", 0) for n in range(90)], [("k99", 1000)]]
+    for backend in ("hashmap", "rocksdb"):
+        for steps, low, high in ((full, 90_000, 150_000), ([*full, *smaller], 9_000, 110_000)):
+            job, _, reader = halves.start(build, steps, True, 2, {"state.backend.type": backend})
+            job.get_job_execution_result().result()
+            reader.join()
+            last = job.get_checkpoint_statistics().result().latest_completed
+            assert last is not None
+            assert low < last.operator_state_sizes["held"] < high, (backend, last)
+
+
+def test_a_file_sink_goes_on_after_a_savepoint(halves: Halves, tmp_path: Path) -> None:
+    """A part that is still written to when the job stops becomes visible then, and the next job begins others."""
+
+    def build(stream: DataStream) -> DataStream:
+        texts = stream.map(str).uid("texts")
+        sink = FileSink.for_row_format(str(tmp_path / "out"), Encoder.simple_string_encoder())
+        texts.sink_to(sink.with_rolling_policy(RollingPolicy.default_rolling_policy()).build()).uid("files")
+        return texts
+
+    steps = [[10 * n + m for m in range(10)] for n in range(6)]
+    halves.save(build, steps[:3], 2)
+    halves.resume(build, steps, 3)
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert not [path for path in files if path.name.startswith((".", "_"))]
+    assert sorted(int(line) for path in files for line in path.read_text().split()) == list(range(60))

@@ -119,8 +119,9 @@ def test_one_folder_per_job() -> None:
     names = ["a b", "a-b", "a/b", "../a b", "..", "", "a" * 300]
     assert len({folder_name(name) for name in names}) == len(names)
     assert all("/" not in folder_name(name) and folder_name(name)[0] != "." for name in names)
-    with pytest.raises(ConfigurationError, match=r"state\.checkpoints\.dir.* got 's3://bucket/c'"):
-        folder({**ON, "state.checkpoints.dir": "s3://bucket/c"})
+    assert folder({**ON, "state.checkpoints.dir": "s3a://bucket/c/"}) == "s3a://bucket/c/job"
+    with pytest.raises(ConfigurationError, match=r"state\.checkpoints\.dir.* got 's3a:/bucket/c'"):
+        folder({**ON, "state.checkpoints.dir": "s3a:/bucket/c"})
 
 
 @pytest.mark.parametrize(

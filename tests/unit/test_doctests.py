@@ -18,9 +18,14 @@ PACKAGES = (
 )
 MODULES = (
     "firesteel.errors",
+    "firesteel.connectors.postgresql.address",
+    "firesteel.connectors.postgresql.rows",
+    "firesteel.connectors.postgresql.statements",
+    "firesteel.connectors.postgresql.two_phase",
     "firesteel.datastream.async_data_stream",
     "firesteel.datastream.async_retry_predicates",
     "firesteel.datastream.checkpointing_mode",
+    "firesteel.datastream.connectors.jdbc",
     "firesteel.datastream.execution_mode",
     "firesteel.datastream.output_tag",
     "firesteel.datastream.slot_sharing_group",

@@ -22,24 +22,25 @@ from firesteel.engine.commit_watcher import CommitWatcher
 from firesteel.engine.control import ControlSocket, RunningJob
 from firesteel.engine.coordinator import Word
 from firesteel.engine.job import EngineJob
-from firesteel.engine.manifest import NAME as CHECKPOINT_MANIFEST
-from firesteel.engine.manifest import CheckpointFolder, Manifest
+from firesteel.engine.manifest import CheckpointFolder, Manifest, is_checkpoint
 from firesteel.engine.payload import JobPayload
-from firesteel.engine.query_files import newest_entry
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.taking import copy_sources, outline
 from firesteel.engine.savepoints.writing import complete
 from firesteel.engine.spark import affinity
 from firesteel.engine.spark.errors import translate
 from firesteel.engine.spark.files import pack_job, write_job
+from firesteel.engine.spark.hadoop import HadoopStorage
 from firesteel.engine.spark.lifeline import Lifeline
 from firesteel.engine.spark.query_progress import sizes
 from firesteel.engine.spark.savepoints import offset_of, read_subtasks, savepoint_of_checkpoint, write_state
 from firesteel.engine.spark.session import get_session, import_paths, ship_files
 from firesteel.engine.spark.source import CONTROL, HELD, STEER, FiresteelDataSource
 from firesteel.engine.spark.stage import batch_stage, streaming_stage
+from firesteel.engine.storage import LOCAL, Storage, is_remote
 from firesteel.engine.submission import Submission
-from firesteel.errors import CheckpointError, JobExecutionError, SavepointError
+from firesteel.errors import CheckpointError, ConfigurationError, JobExecutionError, SavepointError
+from firesteel.graph.specs import SourceSpec
 from firesteel.runtime.snapshots.restoring import united
 from firesteel.runtime.snapshots.saved import StateChunk
 
@@ -73,10 +74,14 @@ class SparkJob(EngineJob):
         self._directory = tempfile.mkdtemp(prefix="firesteel-")
         # 2. What cannot be pickled, and a checkpoint of another job, are found before Spark is started.
         packed = pack_job(self.spec, import_paths(self.settings))
-        if self._claim_folder():
-            packed = pack_job(self.spec, import_paths(self.settings))
-        # 3. Spark.
+        remote = is_remote(self.checkpointing.folder or "")
+        changed = not remote and self._claim_folder(LOCAL)
+        # 3. Spark. A folder on a file system that only Spark knows can be looked at from now on.
         session = self._session = get_session(self.settings, self.spec.name)
+        if remote:
+            changed = self._claim_folder(HadoopStorage(session))
+        if changed:
+            packed = pack_job(self.spec, import_paths(self.settings))
         ship_files(session, self.submission)
         session.dataSource.register(FiresteelDataSource)
         # 4. The state to begin with, if there is one, and the query.
@@ -88,13 +93,19 @@ class SparkJob(EngineJob):
         address = session.sparkContext.uiWebUrl
         return f"{session.sparkContext.master}" + (f", Spark's page at {address}" if address else "")
 
-    def _claim_folder(self) -> bool:
+    def _claim_folder(self, storage: Storage) -> bool:
         """Makes the folder this job's. Returns whether that changed what tasks must know of the job."""
         assert self._directory is not None
         durable = self.checkpointing.folder
         backend = backend_name(self.submission.configuration, self.submission.state_backend)
         manifest = Manifest.of(self.spec.name, self.spec.graph, backend)
-        self._folder = CheckpointFolder(durable or os.path.join(self._directory, "checkpoint"), manifest)
+        sources = None
+        if storage is not LOCAL:
+            # Sources run beside the driver and write plain files.
+            sources = os.path.join(self._directory, "sources")
+            self._refuse_sources_with_files()
+        place = durable or os.path.join(self._directory, "checkpoint")
+        self._folder = CheckpointFolder(place, manifest, storage, sources)
         if durable is not None and self._folder.claim():
             if self.restores:
                 raise CheckpointError(
@@ -104,15 +115,23 @@ class SparkJob(EngineJob):
             self.checkpoints.restored()
             self.spec = replace(self.spec, restored=True)
         if durable is not None and self.commits.used:
-            self.spec = replace(self.spec, lineage=job_id_of(self._folder.commits, self.job_id))
+            self.spec = replace(self.spec, lineage=job_id_of(self._folder.commits, self.job_id, storage))
         return self.spec.restored or bool(self.spec.lineage)
+
+    def _refuse_sources_with_files(self) -> None:
+        for node in self.spec.graph.graph.nodes.values():
+            if isinstance(node.spec, SourceSpec) and node.spec.source.keeps_files:
+                raise ConfigurationError(
+                    f"Source {node.name!r} keeps what it has read in the checkpoint folder, which must be a folder of "
+                    f"this machine, or mounted on it, then; it is {self.checkpointing.folder}."
+                )
 
     def _logged(self, batch: int) -> bool:
         """Whether Spark has logged a batch. It deletes old entries, and a later one says the same."""
         assert self._folder is not None
         if self.spec.batch_mode:
             return self._batch_done
-        newest = newest_entry(os.path.join(self._folder.query, "commits"))
+        newest = self._folder.last_commit
         return newest is not None and newest >= batch
 
     def _launch(self, payload: JobPayload, whole: JobPayload) -> None:
@@ -133,7 +152,7 @@ class SparkJob(EngineJob):
         width = self.spec.graph.parallelism
         try:
             # What earlier attempts have left is settled before this one adds to it.
-            self.commits.start(self.spec, folder.commits, self._logged)
+            self.commits.start(self.spec, folder.commits, self._logged, folder.storage)
             if self.spec.batch_mode:
                 frame = session.read.format("firesteel").option("directory", self._directory).load()
                 for stage in self.spec.graph.stages[1:]:
@@ -159,7 +178,7 @@ class SparkJob(EngineJob):
         folder = self._folder
         assert folder is not None
         assert self._session is not None
-        batch = newest_entry(os.path.join(folder.query, "commits"))
+        batch = folder.last_commit
         if batch is None or not (folder.manifest.union_lists or self.inbox.progress.union_lists):
             return []
         stages = len(self.spec.graph.stages) - 1
@@ -170,7 +189,7 @@ class SparkJob(EngineJob):
         """The end of a micro-batch. A single action: touching the frame twice would compute the batch twice."""
         # Spark has logged the batch before, or it would not begin this one.
         self.commits.settle()
-        self.checkpoints.completed(records=self.inbox.progress.batch_records)
+        self.checkpoints.completed(**self.known_of_batch())
         self.checkpoints.began(batch)
         cells = frame.select("f").toArrow().column("f").to_pylist()
         self.inbox.take(batch, cells)
@@ -276,7 +295,7 @@ class SparkJob(EngineJob):
         batch = self._first_commit()
         # What the batch prepared is not in the savepoint: it must be visible before one can begin with it.
         self.commits.settle()
-        offset = offset_of(folder.query, batch)
+        offset = offset_of(folder, batch)
         known = folder.manifest
         stages = len(self.spec.graph.stages) - 1
         parts = write_state(session, folder.query, batch, stages, known.width, target, self.spec.tables)
@@ -290,7 +309,7 @@ class SparkJob(EngineJob):
         """The last batch in Spark's log; waits for the first one."""
         assert self._folder is not None
         while True:
-            batch = newest_entry(os.path.join(self._folder.query, "commits"))
+            batch = self._folder.last_commit
             if batch is not None:
                 return batch
             if self.cancelled or not self._query.isActive:
@@ -298,12 +317,13 @@ class SparkJob(EngineJob):
             time.sleep(0.05)
 
     def readable(self, path: str) -> str:
-        if not os.path.exists(os.path.join(path, CHECKPOINT_MANIFEST)):
-            return path
         assert self._directory is not None
         assert self._session is not None
+        storage = HadoopStorage(self._session) if is_remote(path) else LOCAL
+        if not is_checkpoint(path, storage):
+            return path
         target = Place.of(os.path.join(self._directory, "restored"))
-        savepoint_of_checkpoint(self._session, path, target)
+        savepoint_of_checkpoint(self._session, path, target, storage)
         return target.address
 
     def _run_batch(self) -> None:
@@ -330,10 +350,10 @@ class SparkJob(EngineJob):
         """Whether the batch that was taken last is in Spark's log, too."""
         assert self._folder is not None
         if committed is None:
-            committed = newest_entry(os.path.join(self._folder.query, "commits"))
+            committed = self._folder.last_commit
         current = self.checkpoints.current
         if current is not None and committed is not None and current <= committed:
-            self.checkpoints.completed(records=self.inbox.progress.batch_records)
+            self.checkpoints.completed(**self.known_of_batch())
         self._learn_sizes()
 
     def _learn_sizes(self) -> None:

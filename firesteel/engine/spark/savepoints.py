@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from firesteel.engine.manifest import CheckpointFolder, stored_folder
-from firesteel.engine.query_files import newest_entry
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.taking import copy_sources, outline
 from firesteel.engine.savepoints.writing import SubtaskPart, complete, write_subtask
 from firesteel.engine.spark.source import CONTROL
+from firesteel.engine.storage import LOCAL, Storage, joined
 from firesteel.errors import SavepointError
 from firesteel.runtime.partitions import partition_tokens
 from firesteel.runtime.snapshots.reading import StoredSubtask
@@ -31,26 +31,26 @@ if TYPE_CHECKING:
 __all__ = ["SpooledStore", "offset_of", "read_stores", "read_subtasks", "savepoint_of_checkpoint", "write_state"]
 
 
-def offset_of(query: str, batch: int) -> dict[str, Any]:
+def offset_of(folder: CheckpointFolder, batch: int) -> dict[str, Any]:
     """What the coordinator decided for a batch, from Spark's log."""
-    with open(os.path.join(query, "offsets", str(batch)), encoding="utf-8") as file:
-        for line in file.read().splitlines()[1:]:
-            try:
-                value = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(value, dict) and "positions" in value:
-                return value
-    raise SavepointError(f"Spark's log of batch {batch} has no positions of sources: {query}/offsets/{batch}.")
+    path = joined(folder.query, "offsets", str(batch))
+    for line in folder.storage.read(path).decode().splitlines()[1:]:
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict) and "positions" in value:
+            return value
+    raise SavepointError(f"Spark's log of batch {batch} has no positions of sources: {path}.")
 
 
-def savepoint_of_checkpoint(session: SparkSession, path: str, target: Place) -> None:
+def savepoint_of_checkpoint(session: SparkSession, path: str, target: Place, storage: Storage = LOCAL) -> None:
     """Writes the last batch of a job that does not run as a savepoint."""
-    folder = stored_folder(path)
-    batch = newest_entry(os.path.join(folder.query, "commits"))
+    folder = stored_folder(path, storage)
+    batch = folder.last_commit
     if batch is None:
         raise SavepointError(f"The checkpoint {path} has no completed batch to begin with.")
-    pending = [name for name in _names(folder.commits) if name.isdigit() and int(name) <= batch]
+    pending = [name for name in storage.sizes(folder.commits) if name.isdigit() and int(name) <= batch]
     if pending:
         raise SavepointError(
             f"The checkpoint {path} has results of batch {pending[0]} that its sinks have not committed yet, and only "
@@ -60,7 +60,7 @@ def savepoint_of_checkpoint(session: SparkSession, path: str, target: Place) -> 
     stages = max(entry.stage for entry in known.operators)
     parts = write_state(session, folder.query, batch, stages, known.width, target)
     copy_sources(folder.sources, target)
-    complete(target, outline(known, "", batch, _after(offset_of(folder.query, batch), folder.sources)), parts)
+    complete(target, outline(known, "", batch, _after(offset_of(folder, batch), folder.sources)), parts)
 
 
 def _after(offset: dict[str, Any], sources: str) -> dict[str, Any]:
@@ -73,13 +73,6 @@ def _after(offset: dict[str, Any], sources: str) -> dict[str, Any]:
     if word.get("time") != offset["time"]:
         return offset
     return {**offset, "kept": {**offset.get("kept", {}), **word.get("kept", {})}}
-
-
-def _names(directory: str) -> list[str]:
-    try:
-        return sorted(os.listdir(directory))
-    except OSError:
-        return []
 
 
 def write_state(

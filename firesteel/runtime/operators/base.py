@@ -185,6 +185,10 @@ class Operator:
             self.operator_state.changes() if self.operator_state is not None else (),
         )
 
+    def state_size(self) -> int:
+        """About how many bytes of keyed state it has in the store."""
+        return 0 if self.backend is None else self.backend.size
+
     # Data
 
     def port(self, ordinal: int) -> Port:

@@ -100,6 +100,9 @@ class WindowOperator(KeyedOperator):
     def changes(self) -> Iterable[tuple[bytes, bytes | None]]:
         return chain(super().changes(), self.windows.changes(), self.event.changes(), self.processing.changes())
 
+    def state_size(self) -> int:
+        return super().state_size() + self.windows.size
+
     def timer_queues(self) -> dict[TimeDomain, TimerQueue]:
         return {TimeDomain.EVENT_TIME: self.event, TimeDomain.PROCESSING_TIME: self.processing}
 

@@ -84,6 +84,12 @@ class KeyedStateBackend:
         self._store: StateStore | None = None
         self._header: dict[str, Any] = {}
 
+    @property
+    def size(self) -> int:
+        """About how many bytes its tables have in the store."""
+        kept = [shape for name, shapes in self._header.items() if name for shape in shapes.values()]
+        return sum(shape.get("bytes", 0) for shape in kept if isinstance(shape, dict))
+
     # States
 
     def state(self, descriptor: StateDescriptor) -> Any:

@@ -38,7 +38,7 @@ class CellTable(Table):
         self.reopen(store, shape)
 
     def reopen(self, store: StateStore, shape: dict[str, Any]) -> None:
-        self._store = store
+        self._store, self._shape = store, shape
         self.dirty.clear()
 
     @property
@@ -87,7 +87,10 @@ class CellTable(Table):
             value, _, key = entry
             entry[1] = _CLEAN
             cell = None if value is None else pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-            self._bytes[key] = 0 if cell is None else len(cell)
+            length = 0 if cell is None else len(cell)
+            # What was not read before it was replaced counts as nothing: blocks are read before they are changed.
+            self._shape["bytes"] = max(0, self._shape.get("bytes", 0) + length - self._bytes.get(key, 0))
+            self._bytes[key] = length
             yield self._cell(key), cell
 
     def sweep(self, entries: int, judge: Judge) -> None:

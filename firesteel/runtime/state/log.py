@@ -88,6 +88,7 @@ class LogTable(Table):
     def reopen(self, store: StateStore, shape: dict[str, Any]) -> None:
         self._store, self._shape = store, shape
         self._sizes: dict[int, int] = shape.setdefault("segments", {})
+        self._cells: dict[int, int] = shape.setdefault("segment bytes", {})
         """Entries of each segment, valid or not, from old to new."""
         self.dirty.clear()
 
@@ -134,6 +135,8 @@ class LogTable(Table):
         if not self.live:
             yield from ((self._cell(number), None) for number in self._sizes)
             self._sizes.clear()
+            self._cells.clear()
+            self._shape["bytes"] = 0
             self._valid.clear()
             self._gone.clear()
             return
@@ -190,6 +193,7 @@ class LogTable(Table):
 
     def _drop(self, number: int) -> None:
         del self._sizes[number]
+        self._shape["bytes"] = self._shape.get("bytes", 0) - self._cells.pop(number, 0)
         del self._valid[number]
 
     def _append(self, written: list[Entry], removed: list[Any]) -> Iterator[tuple[bytes, bytes]]:
@@ -211,6 +215,8 @@ class LogTable(Table):
         self._shape["last"] = number
         cell = pickle.dumps((keys, values), pickle.HIGHEST_PROTOCOL)
         self._sizes[number] = self._valid[number] = len(keys)
+        self._cells[number] = len(cell)
+        self._shape["bytes"] = self._shape.get("bytes", 0) + len(cell)
         if values[0] is not GONE:
             fitting = SEGMENT_BYTES * len(keys) // max(1, len(cell))
             self._per_segment = min(max(fitting, 16), SEGMENT, self._per_segment * 4)

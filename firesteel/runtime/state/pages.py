@@ -174,7 +174,9 @@ class PagedTable(Table):
                 content = [entry[2] for entry in page], [entry[0] for entry in page]
                 cell = pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
             self._stored[number] = len(page)
-            self._bytes[number] = 0 if cell is None else len(cell)
+            length = 0 if cell is None else len(cell)
+            self._shape["bytes"] = self._shape.get("bytes", 0) + length - self._bytes.get(number, 0)
+            self._bytes[number] = length
             yield self._cell(number), cell
 
     def _settle(self, strays: list[Entry]) -> None:

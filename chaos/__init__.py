@@ -1,0 +1,6 @@
+"""The fault suite: real jobs, killed at random moments and restarted, must give what a run without faults gives.
+
+    make chaos
+
+:mod:`chaos.job` is the job, :mod:`chaos.scenario` runs and kills it, :mod:`chaos.check` compares what came out.
+"""

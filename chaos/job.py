@@ -1,0 +1,156 @@
+"""The job that is killed: keyed counts, timers and windows over generated records, into PostgreSQL and into files.
+
+    python -m chaos.job SETTINGS.json
+
+What it gives does not depend on when batches begin and end. All results have the same form: (kind, key, n, value).
+
+- ``count``: the records of a key are numbered. A record lost or counted twice leaves a gap or a repetition.
+- ``timer``: a timer of event time per key and second. ``alarm``: one of processing time per key.
+- ``window``: count and sum of a key's records in each five seconds of event time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from firesteel.common import Configuration, Duration, Time, Types, WatermarkStrategy
+from firesteel.common.serialization import Encoder
+from firesteel.common.watermark_strategy import TimestampAssigner
+from firesteel.datastream import (
+    DataStream,
+    KeyedProcessFunction,
+    ProcessWindowFunction,
+    RuntimeContext,
+    StreamExecutionEnvironment,
+)
+from firesteel.datastream.connectors.base import Sink
+from firesteel.datastream.connectors.datagen import DataGeneratorSource
+from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
+from firesteel.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
+from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.datastream.window import TumblingEventTimeWindows
+from firesteel.engine.commit_log import CommitLog
+
+RESULT = Types.ROW_NAMED(["kind", "key", "n", "value"], [Types.STRING(), Types.INT(), Types.LONG(), Types.LONG()])
+MILLIS_PER_RECORD = 10
+KEYS = 20
+
+Result = tuple[str, int, int, int]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run of the job is told."""
+
+    records: int
+    rate: float | None = None
+    url: str = ""
+    folder: str = ""
+    """Where the files go."""
+    without: list[str] = field(default_factory=list)
+    """Mechanisms that are switched off, to see the suite go red. ``two-phase``: rows are in the table before the batch
+    is done. ``commit-log``: a driver that is started again does not look what its predecessor had left to commit."""
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def save(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self)))
+
+    @staticmethod
+    def load(path: Path) -> Plan:
+        return Plan(**json.loads(path.read_text()))
+
+
+class EventTime(TimestampAssigner):
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return int(value[1]) * MILLIS_PER_RECORD
+
+
+class Numbering(KeyedProcessFunction):
+    """Numbers a key's records and sets timers."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Result]:
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        timers = ctx.timer_service()
+        second = value[1] * MILLIS_PER_RECORD // 1000
+        timers.register_event_time_timer(second * 1000 + 999)
+        if count == 1:
+            timers.register_processing_time_timer(timers.current_processing_time() + 1)
+        yield "count", value[0], count, 0
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Result]:
+        # Timers of processing time are set for today, and event time begins with 1970.
+        if timestamp > 10**12:
+            yield "alarm", ctx.get_current_key(), 0, 0
+        else:
+            yield "timer", ctx.get_current_key(), timestamp, 0
+
+
+class Summary(ProcessWindowFunction[Any, Any, Any, Any]):
+    """Count and sum of a window."""
+
+    def process(self, key: int, context: Any, elements: Iterable[Any]) -> Iterator[Result]:
+        numbers = [number for _, number in elements]
+        yield "window", key, context.window().end, len(numbers) * 10**9 + sum(numbers)
+
+
+def results(env: StreamExecutionEnvironment, plan: Plan) -> DataStream:
+    """All results of the job."""
+    source = DataGeneratorSource(lambda n: (n % KEYS, n), plan.records, plan.rate)
+    watermarks = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(1))
+    records = env.from_source(source, watermarks.with_timestamp_assigner(EventTime()), "records").uid("records")
+    keyed = records.key_by(lambda record: record[0], key_type=Types.INT())
+    numbered = keyed.process(Numbering(), output_type=RESULT).uid("numbering")
+    windows = keyed.window(TumblingEventTimeWindows.of(Time.seconds(5))).process(Summary(), output_type=RESULT)
+    return numbered.union(windows.uid("windows"))
+
+
+def sinks(plan: Plan) -> dict[str, Sink]:
+    """By uid."""
+    builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(plan.url)
+    # By the driver's environment: the executors of a cluster have another one.
+    options = builder.with_user_name(os.environ["PGUSER"]).with_password(os.environ["PGPASSWORD"]).build()
+    make = JdbcSink.sink if "two-phase" in plan.without else JdbcSink.exactly_once_sink
+    files = (
+        FileSink.for_row_format(plan.folder, Encoder.csv_encoder())
+        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        # So that parts go on from batch to batch, and some end in the middle of one.
+        .with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=20_000, rollover_interval=3_000))
+        .build()
+    )
+    return {"to-postgres": make("INSERT INTO results VALUES (?, ?, ?, ?)", RESULT, options), "to-files": files}
+
+
+def build(plan: Plan) -> StreamExecutionEnvironment:
+    settings = {
+        "firesteel.batch.max-records": "1000",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "100000",
+        "restart-strategy.fixed-delay.delay": "100 ms",
+        **plan.settings,
+    }
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    env.set_parallelism(2)
+    stream = results(env, plan)
+    for uid, sink in sinks(plan).items():
+        stream.sink_to(sink).uid(uid).name(uid)
+    return env
+
+
+def main(plan: Plan) -> None:
+    if "commit-log" in plan.without:
+        CommitLog.read = lambda self: {}  # type: ignore[method-assign]
+    build(plan).execute("chaos")
+
+
+if __name__ == "__main__":
+    main(Plan.load(Path(sys.argv[1])))

@@ -1,0 +1,151 @@
+"""One run of the job, in processes of its own: started, killed in part or as a whole, started again, until done."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from chaos.job import Plan
+from chaos.outcome import Outcome
+from chaos.processes import MARK, executors, family, kill, python_workers
+
+__all__ = ["Run"]
+
+ROOT = Path(__file__).resolve().parents[1]
+SECONDS_TO_RECOVER = 180
+
+
+class Run:
+    """The job and its misfortunes."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        database: dict[str, Any],
+        outcome: Outcome,
+        executors_mark: str | None,
+        seed: int,
+    ) -> None:
+        self._folder, self._database, self._outcome = folder, database, outcome
+        self._mark = uuid.uuid4().hex
+        self._tasks_mark = executors_mark or self._mark
+        """What the processes that run tasks are known by: those of a cluster are not the job's children."""
+        self._random = random.Random(seed)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._asked: psycopg.Connection[Any] | None = None
+        plan.save(folder / "plan.json")
+
+    def through(self, kills: int, targets: tuple[str, ...], gap: tuple[float, float]) -> None:
+        """The whole of it."""
+        began = time.monotonic()
+        try:
+            self._asked = psycopg.connect(autocommit=True, **self._database)
+            self._start()
+            alive = self._wait_for_results(0)
+            for _ in range(kills):
+                time.sleep(self._random.uniform(*gap))
+                if not alive or self._ended() == 0:
+                    break
+                alive = self._kill(self._random.choice(targets))
+            while alive:
+                alive = self._wait_for_results(self._count())
+        finally:
+            self._stop()
+        self._outcome.seconds = time.monotonic() - began
+
+    # The job
+
+    def _start(self) -> None:
+        ours = ("FIRESTEEL_", "SPARK_", "PYSPARK_")
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+        environment = kept | {
+            MARK: self._mark,
+            "FIRESTEEL_WARMUP": "off",
+            "PGUSER": self._database["user"],
+            "PGPASSWORD": self._database["password"],
+            "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}",
+        }
+        with (self._folder / "job.log").open("ab") as log:
+            command = [sys.executable, "-m", "chaos.job", str(self._folder / "plan.json")]
+            self._process = subprocess.Popen(command, env=environment, cwd=self._folder, stdout=log, stderr=log)
+
+    def _ended(self) -> int | None:
+        assert self._process is not None
+        return self._process.poll()
+
+    def _count(self) -> int:
+        assert self._asked is not None
+        row = self._asked.execute("SELECT count(*) FROM results").fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def _wait_for_results(self, before: int, killed: float | None = None) -> bool:
+        """Whether the job lives and has more results than ``before``. If its driver died it is started again."""
+        end = time.monotonic() + SECONDS_TO_RECOVER
+        while time.monotonic() < end:
+            status = self._ended()
+            if status == 0:
+                return False
+            if status is not None:
+                if status != -9:
+                    raise RuntimeError(f"the job ended by itself with {status}:\n{self._log()}")
+                # At once, as a supervisor does it: what is left of the old one must not matter.
+                self._outcome.restarts += 1
+                self._start()
+                killed, before = killed or time.monotonic(), max(before, self._count())
+            elif self._count() > before:
+                if killed is not None:
+                    self._outcome.recoveries.append(time.monotonic() - killed)
+                return True
+            time.sleep(0.05)
+        raise RuntimeError(f"no new results for {SECONDS_TO_RECOVER} s:\n{self._log()}")
+
+    # Killing
+
+    def _kill(self, target: str) -> bool:
+        """Kills something. Whether the job lives and has new results then."""
+        victim = self._victim(target)
+        before = self._count()
+        if victim is None or not kill(victim):
+            return True
+        killed = time.monotonic()
+        self._outcome.kills[target] += 1
+        if target == "driver":
+            assert self._process is not None
+            self._process.wait()
+        # What was under way may still be committed; what counts is the first result after that.
+        time.sleep(0.05)
+        return self._wait_for_results(max(before, self._count()), killed)
+
+    def _victim(self, target: str) -> int | None:
+        if target == "driver":
+            assert self._process is not None
+            return self._process.pid
+        processes = family(self._tasks_mark)
+        found = python_workers(processes) if target == "worker" else executors(processes)
+        return self._random.choice(found).pid if found else None
+
+    def _stop(self) -> None:
+        """Nothing of the job stays, however this ends."""
+        if self._asked is not None:
+            self._asked.close()
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        end = time.monotonic() + 30
+        while (left := family(self._mark)) and time.monotonic() < end:
+            time.sleep(0.1)
+        for pid in left:
+            kill(pid)
+
+    def _log(self) -> str:
+        return (self._folder / "job.log").read_text(errors="replace")[-4000:]

@@ -1,0 +1,1 @@
+"""PostgreSQL: writers that insert rows, and a committer of prepared transactions."""

@@ -1,0 +1,147 @@
+"""Where a database is: JDBC's addresses, understood without Java."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from firesteel.errors import ProgramError
+
+__all__ = ["Address", "shown"]
+
+_PREFIXES = ("jdbc:postgresql:", "postgresql:", "postgres:")
+
+_PLAIN = ("user", "password", "sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword", "options", "service")
+"""Parameters that libpq knows by the same name."""
+
+_RENAMED = {
+    "ApplicationName": "application_name",
+    "connectTimeout": "connect_timeout",
+    "loginTimeout": "connect_timeout",
+    "application_name": "application_name",
+    "connect_timeout": "connect_timeout",
+}
+
+_WITHOUT_MEANING = (
+    "reWriteBatchedInserts",
+    "prepareThreshold",
+    "preparedStatementCacheQueries",
+    "defaultRowFetchSize",
+    "binaryTransfer",
+    "stringtype",
+    "socketTimeout",
+    "tcpKeepAlive",
+    "loggerLevel",
+)
+"""Parameters that tune the Java driver."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """One database and who asks. Its text never has the password.
+
+    >>> Address.parse("jdbc:postgresql://db.example:5433/shop?user=ada&password=secret")
+    Address(hosts='db.example', ports='5433', database='shop')
+    >>> str(Address.parse("jdbc:postgresql:shop"))
+    'localhost:5432/shop'
+    """
+
+    hosts: str
+    """One, or several with commas in between, of which the first that answers is taken."""
+    ports: str
+    database: str
+    user: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)
+    parameters: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """More for libpq."""
+
+    @staticmethod
+    def parse(url: str, user: str | None = None, password: str | None = None) -> Address:
+        """Reads an address; ``user`` and ``password`` override those in it."""
+        rest = _without_prefix(url)
+        rest, _, query = rest.partition("?")
+        if rest.startswith("//"):
+            server, _, database = rest[2:].partition("/")
+            login, at, server = server.rpartition("@")
+            if at:
+                name, _, secret = login.partition(":")
+                user, password = user or unquote(name), password or unquote(secret) or None
+        else:
+            server, database = "", rest
+        hosts, ports = _servers(server, url)
+        known: dict[str, str] = {}
+        for key, value in parse_qsl(query, keep_blank_values=True):
+            known.update(_parameter(key, value, url))
+        user, password = user or known.pop("user", None), password or known.pop("password", None)
+        known.pop("user", None)
+        known.pop("password", None)
+        return Address(hosts, ports, unquote(database) or user or "postgres", user, password, tuple(known.items()))
+
+    def __str__(self) -> str:
+        servers = zip(self.hosts.split(","), self.ports.split(","), strict=True)
+        return f"{','.join(f'{host}:{port}' for host, port in servers)}/{self.database}"
+
+    def arguments(self) -> dict[str, Any]:
+        """What libpq is given. Without a user or a password it looks into the environment and into ~/.pgpass."""
+        found: dict[str, Any] = {"host": self.hosts, "port": self.ports, "dbname": self.database}
+        if self.user:
+            found["user"] = self.user
+        if self.password:
+            found["password"] = self.password
+        return {"connect_timeout": "10", **found, **dict(self.parameters)}
+
+    def without_password(self, text: str) -> str:
+        """A text in which the password does not stand, whoever wrote it."""
+        return text.replace(self.password, "***") if self.password else text
+
+
+def _without_prefix(url: str) -> str:
+    for prefix in _PREFIXES:
+        if url.startswith(prefix):
+            return url[len(prefix) :]
+    kind = url.split("//")[0] if "//" in url else url.split(":")[0]
+    raise ProgramError(
+        f"A database is addressed as jdbc:postgresql://host:port/database, got one that starts with {kind!r}. "
+        "Only PostgreSQL is supported."
+    )
+
+
+def _servers(text: str, url: str) -> tuple[str, str]:
+    hosts, ports = [], []
+    for server in text.split(","):
+        host, colon, port = server.rpartition(":")
+        if not colon or port.endswith("]"):
+            host, port = server, "5432"
+        if not port.isdigit():
+            raise ProgramError(f"The port in {shown(url)} must be a number, got {port!r}.")
+        hosts.append(host.strip("[]") or "localhost")
+        ports.append(port)
+    return ",".join(hosts), ",".join(ports)
+
+
+def _parameter(key: str, value: str, url: str) -> dict[str, str]:
+    if key in _PLAIN:
+        return {key: value}
+    if key in _RENAMED:
+        return {_RENAMED[key]: value}
+    if key == "ssl":
+        return {} if value == "false" else {"sslmode": "verify-full"}
+    if key == "currentSchema":
+        return {"options": f"-c search_path={value}"}
+    if key == "targetServerType":
+        return {"target_session_attrs": {"primary": "read-write", "secondary": "standby"}.get(value, "any")}
+    if key in _WITHOUT_MEANING:
+        return {}
+    raise ProgramError(f"The parameter {key!r} in {shown(url)} is not known.")
+
+
+def shown(url: str) -> str:
+    """An address as it may be shown: without what may hold a password.
+
+    >>> shown("jdbc:postgresql://ada:secret@db/shop?password=secret")
+    'jdbc:postgresql://db/shop'
+    """
+    plain = url.partition("?")[0]
+    kind, slashes, rest = plain.partition("//")
+    return f"{kind}{slashes}{rest.rpartition('@')[2]}" if slashes else plain

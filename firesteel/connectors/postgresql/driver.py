@@ -1,0 +1,145 @@
+"""The driver ``psycopg``: loaded when it is needed, and its errors told so that one knows what to do."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from firesteel.connectors.postgresql.address import Address
+from firesteel.errors import ConnectorError, SetupError, short_repr
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["NO_SUCH_TRANSACTION", "Session", "is_passing", "load_driver", "pause", "tell"]
+
+NO_SUCH_TRANSACTION = "42704"
+"""undefined_object: there is no prepared transaction of that name."""
+
+_PASSING_CLASSES = ("08", "40", "53", "57")
+"""Connections, conflicts between transactions, lack of resources, an administrator's doing."""
+
+_ADVICE = {
+    "28": "Check the user name and the password.",
+    "3D": "Create the database first, or check the address.",
+    "42P01": "Create the table first, or check the statement and the schema.",
+    "42703": "Check the statement's columns.",
+    "42P10": "ON CONFLICT needs a unique or primary key on exactly these columns.",
+    "42601": "Check the statement.",
+    "42501": "Grant the user the right to do it.",
+    "42804": "Check that the column's type and the declared type of the field agree.",
+    "22": "Check that the column's type and the declared type of the field agree.",
+    "23": "The table's constraints do not allow it.",
+    "55000": "Set max_prepared_transactions in postgresql.conf to more than all subtasks of all sinks together.",
+    "53200": "Raise max_prepared_transactions in postgresql.conf to more than all subtasks of all sinks together.",
+}
+
+PAUSE = 1.0
+"""Seconds before the first retry; before the second twice as much, and so on."""
+
+Result = TypeVar("Result")
+
+
+def load_driver() -> Any:
+    """The module ``psycopg``."""
+    try:
+        return importlib.import_module("psycopg")
+    except ImportError as error:
+        raise SetupError(
+            f"The PostgreSQL sinks need the package psycopg, which cannot be imported here ({error}). "
+            "Install it where the job runs: pip install 'firesteel[postgres]'."
+        ) from None
+
+
+def tell(error: Exception, address: Address, doing: str, element: object = None) -> ConnectorError:
+    """An error of the driver in our words: where, what was tried, what the server said, what to do."""
+    state = getattr(error, "sqlstate", None) or ""
+    said = " ".join(str(error).split()) or type(error).__name__
+    kind = state or _refused_connection(error)
+    if state:
+        what = f"PostgreSQL at {address} refused {doing}: {said} (SQLSTATE {state})."
+    elif kind:
+        what = f"PostgreSQL at {address} refused the connection: {said}."
+    else:
+        what = f"PostgreSQL at {address} cannot be reached ({doing}): {said}."
+    if element is not None:
+        what += f" The element is {short_repr(element)}."
+    advice = _ADVICE.get(kind) or _ADVICE.get(kind[:2]) or ("" if kind else "Check that it runs there.")
+    return ConnectorError(address.without_password(f"{what} {advice}".rstrip()))
+
+
+def _refused_connection(error: Exception) -> str:
+    """The class of a refusal. The driver passes on what the server said to a connection, but not its code."""
+    said = str(error)
+    if "authentication" in said or "role" in said or "no password supplied" in said:
+        return "28"
+    return "3D" if "database" in said and "does not exist" in said else ""
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether the same may go well the next time."""
+    driver = load_driver()
+    state = getattr(error, "sqlstate", None)
+    if state is None:
+        broken = isinstance(error, driver.OperationalError | driver.InterfaceError)
+        return broken and not _refused_connection(error)
+    return state[:2] in _PASSING_CLASSES
+
+
+def pause(failures: int) -> None:
+    """Waits after so many failures."""
+    time.sleep(PAUSE * min(failures, 10))
+
+
+class Session:
+    """A connection that is made when it is first needed, and anew after it broke. Statements commit by themselves."""
+
+    def __init__(self, address: Address, name: str = "firesteel") -> None:
+        self.address = address
+        self._name = name
+        self._connection: psycopg.Connection[Any] | None = None
+
+    def connection(self) -> psycopg.Connection[Any]:
+        if self._connection is None or self._connection.closed:
+            driver = load_driver()
+            arguments = {"application_name": self._name, **self.address.arguments()}
+            self._connection = driver.connect(autocommit=True, cursor_factory=driver.RawCursor, **arguments)
+        return self._connection
+
+    def execute(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """Runs one statement; returns its rows."""
+        cursor = self.connection().execute(statement.encode(), parameters or None)
+        return cursor.fetchall() if cursor.description else []
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether statements go into a transaction that is open and can still be prepared or committed."""
+        connection = self._connection
+        if connection is None or connection.closed:
+            return False
+        return bool(connection.info.transaction_status == load_driver().pq.TransactionStatus.INTRANS)
+
+    def executemany(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
+        with self.connection().cursor() as cursor:
+            cursor.executemany(statement.encode(), rows)
+
+    def again(self, action: Callable[[], Result], doing: str, retries: int) -> Result:
+        """Does something that may be repeated, up to ``retries`` times after failures that may pass."""
+        failures = 0
+        while True:
+            try:
+                return action()
+            except load_driver().Error as error:
+                self.drop()
+                failures += 1
+                if failures > retries or not is_passing(error):
+                    raise tell(error, self.address, doing) from None
+            pause(failures)
+
+    def drop(self) -> None:
+        """Lets the connection go, with the transaction it may be in."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()

@@ -1,0 +1,120 @@
+"""Rows into a table, as they come: what every PostgreSQL writer does, and the writer that does no more."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from firesteel.common.typeinfo import RowTypeInfo, TupleTypeInfo
+from firesteel.connectors.postgresql.address import Address
+from firesteel.connectors.postgresql.driver import Session, is_passing, load_driver, pause, tell
+from firesteel.connectors.postgresql.rows import Rows
+from firesteel.datastream.connectors.base import SinkWriter
+from firesteel.datastream.functions import SinkFunction
+from firesteel.errors import ConnectorError, short_repr
+
+__all__ = ["RowWriter", "Target", "Writing"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is written where, and in which portions."""
+
+    address: Address
+    statement: str
+    """With numbered parameters."""
+    declared: RowTypeInfo | TupleTypeInfo
+    batch_size: int = 5000
+    """Rows that are sent together; 0: as many as come."""
+    interval_ms: int = 0
+    """Rows wait no longer for others, 0: until there are enough, or the micro-batch ends."""
+    retries: int = 3
+
+
+class Writing(SinkWriter):
+    """Collects rows and sends them together. Subclasses say in what transaction."""
+
+    def __init__(self, target: Target, name: str) -> None:
+        self._target = target
+        self._session = Session(target.address, name)
+        self._row = Rows(target.declared).row
+        self._most = target.batch_size or 1_000_000
+        self._values: list[Any] = []
+        self._rows: list[tuple[Any, ...]] = []
+        self._since = 0.0
+
+    @property
+    def doing(self) -> str:
+        """What is said to be tried when it fails."""
+        return f"the statement {short_repr(self._target.statement, 300)}"
+
+    def write(self, value: Any, context: SinkFunction.Context) -> None:
+        row = self._row(value)
+        if not self._rows:
+            self._since = time.monotonic()
+        self._values.append(value)
+        self._rows.append(row)
+        if len(self._rows) >= self._most or self._waited():
+            self.send()
+
+    def _waited(self) -> bool:
+        interval = self._target.interval_ms
+        return interval > 0 and (time.monotonic() - self._since) * 1000 >= interval
+
+    def send(self) -> None:
+        """Sends what is held."""
+        raise NotImplementedError
+
+    def flush(self, end_of_input: bool) -> None:
+        if self._rows:
+            self.send()
+
+    def _sent(self) -> None:
+        self._values, self._rows = [], []
+
+    def _together(self) -> None:
+        """All rows or none: in a transaction of their own, or in a part of the one that is open."""
+        with self._session.connection().transaction():
+            self._session.executemany(self._target.statement, self._rows)
+
+    def _refused(self, error: Exception) -> ConnectorError:
+        """Rows were sent together, so the server did not say which of them it refused. One by one it does."""
+        driver = load_driver()
+        if is_passing(error):
+            return tell(error, self._target.address, self.doing)
+        for value, row in zip(self._values, self._rows, strict=True):
+            try:
+                with self._session.connection().transaction(force_rollback=True):
+                    self._session.execute(self._target.statement, *row)
+            except driver.Error as again:
+                if is_passing(again):
+                    break
+                return tell(again, self._target.address, self.doing, value)
+        return tell(error, self._target.address, self.doing)
+
+    def close(self) -> None:
+        self._session.drop()
+
+
+class RowWriter(Writing):
+    """Each portion is a transaction. A batch that comes again writes its rows again, so the statement should bear that.
+
+    The rows of a batch are in the table before the batch is logged.
+    """
+
+    def send(self) -> None:
+        driver, failures = load_driver(), 0
+        while True:
+            try:
+                self._together()
+                self._sent()
+                return
+            except driver.Error as error:
+                if not is_passing(error):
+                    raise self._refused(error) from None
+                self._session.drop()
+                failures += 1
+                if failures > self._target.retries:
+                    raise tell(error, self._target.address, self.doing) from None
+            pause(failures)

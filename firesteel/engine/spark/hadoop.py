@@ -1,0 +1,102 @@
+"""Files on any file system that Spark knows, through Hadoop's client in the JVM."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+__all__ = ["HadoopStorage"]
+
+
+class HadoopStorage:
+    """A file system behind a URI."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._jvm: Any = session.sparkContext._jvm
+        self._conf: Any = session.sparkContext._jsc.hadoopConfiguration()
+
+    def _of(self, path: str) -> tuple[Any, Any]:
+        place = self._jvm.org.apache.hadoop.fs.Path(path)
+        try:
+            return place.getFileSystem(self._conf), place
+        except Py4JJavaError as error:
+            raise _translated(path, error) from error
+
+    def exists(self, path: str) -> bool:
+        system, place = self._of(path)
+        try:
+            return bool(system.exists(place))
+        except Py4JJavaError as error:
+            raise _translated(path, error) from error
+
+    def is_folder(self, path: str) -> bool:
+        system, place = self._of(path)
+        return self.exists(path) and bool(system.getFileStatus(place).isDirectory())
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        system, place = self._of(folder)
+        if not self.is_folder(folder):
+            return {}
+        try:
+            return {one.getPath().getName(): int(one.getLen()) for one in system.listStatus(place) if one.isFile()}
+        except Py4JJavaError as error:
+            raise _translated(folder, error) from error
+
+    def read(self, path: str) -> bytes:
+        system, place = self._of(path)
+        try:
+            stream = system.open(place)
+            try:
+                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+            finally:
+                stream.close()
+        except Py4JJavaError as error:
+            raise _translated(path, error) from error
+
+    def write(self, path: str, content: bytes) -> None:
+        system, place = self._of(path)
+        try:
+            parent = place.getParent()
+            system.mkdirs(parent)
+            draft = self._jvm.org.apache.hadoop.fs.Path(parent, f".{place.getName()}.{uuid.uuid4().hex[:8]}")
+            stream = system.create(draft, True)
+            try:
+                stream.write(bytearray(content))
+                # Where the file system can: what is written is on disk then.
+                stream.hsync()
+            finally:
+                stream.close()
+            context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(place.toUri(), self._conf)
+            context.rename(draft, place, self._overwriting())
+        except Py4JJavaError as error:
+            raise _translated(path, error) from error
+
+    def _overwriting(self) -> Any:
+        """The options of a rename, as Java's variable arguments want them."""
+        options = getattr(self._jvm.org.apache.hadoop.fs, "Options$Rename")
+        gateway = SparkContext._gateway
+        assert gateway is not None
+        array = gateway.new_array(options, 1)
+        array[0] = options.OVERWRITE
+        return array
+
+    def delete(self, path: str) -> None:
+        system, place = self._of(path)
+        try:
+            system.delete(place, True)
+        except Py4JJavaError as error:
+            raise _translated(path, error) from error
+
+    def is_empty(self, folder: str) -> bool:
+        system, place = self._of(folder)
+        return not len(system.listStatus(place))
+
+
+def _translated(path: str, error: Py4JJavaError) -> OSError:
+    java = error.java_exception
+    text = f"{path}: {java.getMessage() or java.toString()}"
+    return FileNotFoundError(text) if "FileNotFound" in java.getClass().getName() else OSError(text)

@@ -1,0 +1,98 @@
+"""Where a checkpoint folder lies: on a file system of this machine, or on one that Spark knows (hdfs, s3a, gs, abfs).
+
+The driver's own files there are few and small: this port is all it needs. Spark's part of the folder is Spark's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from typing import Protocol
+from urllib.parse import urlsplit
+
+__all__ = ["LOCAL", "LocalStorage", "Storage", "is_remote", "joined"]
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path is a URI of another file system than this machine's.
+
+    >>> is_remote("hdfs://name/checkpoints"), is_remote("/var/checkpoints")
+    (True, False)
+    """
+    return "://" in path and urlsplit(path).scheme not in ("", "file")
+
+
+def joined(folder: str, *names: str) -> str:
+    """A path inside a folder, which may be a URI."""
+    return "/".join([folder.rstrip("/"), *names])
+
+
+class Storage(Protocol):
+    """Files by their paths. What is not there raises FileNotFoundError, what goes wrong another OSError."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def is_folder(self, path: str) -> bool: ...
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """The files of a folder with their bytes; none where there is no folder."""
+
+    def read(self, path: str) -> bytes: ...
+
+    def write(self, path: str, content: bytes) -> None:
+        """Writes a file durably: whoever looks, even after a loss of power, sees all of it or what was there before."""
+
+    def delete(self, path: str) -> None:
+        """Removes a file, or a folder with all that is in it; nothing where there is none."""
+
+    def is_empty(self, folder: str) -> bool: ...
+
+
+class LocalStorage:
+    """This machine's files, or what is mounted among them."""
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def is_folder(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        try:
+            with os.scandir(folder) as entries:
+                return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+
+    def read(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def write(self, path: str, content: bytes) -> None:
+        folder, name = os.path.split(path)
+        os.makedirs(folder, exist_ok=True)
+        draft = os.path.join(folder, f".{name}.{uuid.uuid4().hex[:8]}")
+        with open(draft, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+        # The name is on disk only when the folder is.
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def delete(self, path: str) -> None:
+        if os.path.isdir(path):
+            shutil.rmtree(path, ignore_errors=True)
+        elif os.path.exists(path):
+            os.remove(path)
+
+    def is_empty(self, folder: str) -> bool:
+        return not os.listdir(folder)
+
+
+LOCAL = LocalStorage()

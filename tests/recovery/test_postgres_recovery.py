@@ -1,0 +1,69 @@
+"""PostgreSQL's two-phase commit on Spark: a worker and the driver are killed inside the protocol."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from postgreskit import Database
+from sparkkit import REPOSITORY, run_script, write_script
+
+from firesteel.testing import CommitCrashes, CrashPoint
+
+PROGRAM = """
+    import sys
+
+    from firesteel.common import Configuration, Types, WatermarkStrategy
+    from firesteel.datastream import StreamExecutionEnvironment
+    from firesteel.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
+    from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+
+    url, checkpoint, crashes = sys.argv[1:]
+    settings = {
+        # As a cluster does it: a task that failed is repeated within its batch.
+        "firesteel.master": "local[2,4]",
+        "firesteel.checkpoint.dir": checkpoint,
+        "firesteel.batch.max-records": "40",
+        "firesteel.testing.crash-points": crashes,
+    }
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    env.set_parallelism(2)
+    options = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(url).build()
+    declared = Types.ROW_NAMED(["n", "total"], [Types.LONG(), Types.LONG()])
+    numbers = env.from_source(NumberSequenceSource(1, 160), WatermarkStrategy.no_watermarks(), "numbers")
+    sums = numbers.map(lambda n: (n % 5, n, n)).key_by(lambda r: r[0]).reduce(lambda a, b: (a[0], b[1], a[2] + b[2]))
+    rows = sums.map(lambda r: (r[1], r[2]), output_type=declared)
+    rows.add_sink(JdbcSink.exactly_once_sink("INSERT INTO sums VALUES (?, ?)", declared, options))
+    env.execute("sums")
+    print("finished")
+"""
+
+
+def test_a_worker_and_the_driver_are_killed_between_prepare_and_commit(database: Database, tmp_path: Path) -> None:
+    database.execute("CREATE TABLE sums (n bigint PRIMARY KEY, total bigint)")
+    program = write_script(tmp_path, PROGRAM)
+    points = {
+        # A worker, after it has prepared and before anybody knows: Spark repeats the task, which must not wait for it.
+        CrashPoint.PREPARED: ["pass", "pass", "pass", "kill"],
+        # The driver, when the batch can never come again and nothing of it is committed.
+        CrashPoint.BEFORE_COMMIT: ["pass", "pass", "kill"],
+    }
+    environment = {
+        "PYTHONPATH": f"{REPOSITORY}:{os.environ.get('PYTHONPATH', '')}",
+        "PGUSER": database.user,
+        "PGPASSWORD": database.password,
+    }
+    with CommitCrashes(points) as crashes:
+        arguments = [database.url, str(tmp_path / "checkpoint"), crashes.folder]
+        killed = run_script(program, *arguments, **environment)
+        assert killed.returncode == -9, killed.stderr
+        assert crashes.reached(CrashPoint.PREPARED) > 4, "the task that was killed came again"
+        assert database.prepared() != [], "what the third batch has prepared waits"
+        done = run_script(program, *arguments, **environment)
+        assert done.stdout == "finished\n", done.stderr
+    totals, expected = dict.fromkeys(range(5), 0), []
+    for n in range(1, 161):
+        totals[n % 5] += n
+        expected.append((n, totals[n % 5]))
+    assert database.execute("SELECT * FROM sums ORDER BY n") == expected
+    assert database.prepared() == []

@@ -1,0 +1,97 @@
+"""A checkpoint folder on a file system that only Spark knows: Hadoop's viewfs, which shows a folder by another name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sparkkit import CommitSink, committed, spark_env
+
+from firesteel.common import Types, WatermarkStrategy
+from firesteel.datastream import KeyedProcessFunction, RuntimeContext
+from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.engine.settings import Settings
+from firesteel.engine.spark.hadoop import HadoopStorage
+from firesteel.engine.spark.session import get_session
+from firesteel.errors import CheckpointError, ConfigurationError, JobExecutionError
+
+NONE = WatermarkStrategy.no_watermarks()
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> str:
+    """A URI behind which ``tmp_path/there`` is."""
+    (tmp_path / "there").mkdir()
+    session = get_session(Settings(), "test")
+    conf = session.sparkContext._jsc.hadoopConfiguration()
+    # A mount table of its own for each test: file systems are cached by their names.
+    name = f"t{abs(hash(str(tmp_path)))}"
+    conf.set(f"fs.viewfs.mounttable.{name}.link./state", f"file://{tmp_path}/there")
+    return f"viewfs://{name}/state"
+
+
+class Numbered(KeyedProcessFunction):
+    def __init__(self, fails_at: int = -1) -> None:
+        self.fails_at = fails_at
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        if value == self.fails_at:
+            raise ValueError("on purpose")
+        self.count.update((self.count.value() or 0) + 1)
+        yield ctx.get_current_key(), self.count.value()
+
+
+def run(folder: str, out: Path, last: int, parallelism: int = 2, fails_at: int = -1, **more: str) -> None:
+    settings = {"firesteel.checkpoint.dir": folder, "firesteel.batch.max-records": 30, **more}
+    env = spark_env(parallelism, settings)
+    out.mkdir(exist_ok=True)
+    numbers = env.from_source(NumberSequenceSource(0, last), NONE, "numbers").uid("numbers")
+    numbered = numbers.key_by(lambda n: n % 3).process(Numbered(fails_at)).uid("numbered")
+    numbered.sink_to(CommitSink(out)).uid("sink")
+    env.execute("remote")
+
+
+def test_a_job_goes_on_from_a_folder_that_only_spark_knows(remote: str, tmp_path: Path) -> None:
+    with pytest.raises(JobExecutionError, match="on purpose"):
+        run(remote + "/job", tmp_path / "out", 149, fails_at=100)
+    assert (tmp_path / "there" / "job" / "firesteel-checkpoint.json").exists()
+    run(remote + "/job", tmp_path / "out", 149)
+    assert sorted(committed(tmp_path / "out")) == sorted([key, n] for key in range(3) for n in range(1, 51))
+    # As a savepoint, too, at another parallelism.
+    again = {"execution.state-recovery.path": remote + "/job"}
+    run(remote + "/other", tmp_path / "more", 299, parallelism=3, **again)
+    assert sorted(committed(tmp_path / "more")) == sorted([key, n] for key in range(3) for n in range(51, 101))
+    with pytest.raises(CheckpointError, match="had parallelism 2 and has 1 now"):
+        run(remote + "/job", tmp_path / "out", 149, parallelism=1)
+
+
+def test_a_socket_needs_a_folder_of_this_machine(remote: str) -> None:
+    env = spark_env(1, {"firesteel.checkpoint.dir": remote + "/socket"})
+    env.socket_text_stream("127.0.0.1", 9).print()
+    with pytest.raises(ConfigurationError, match="keeps what it has read in the checkpoint folder"):
+        env.execute()
+
+
+def test_files_through_hadoop(remote: str, tmp_path: Path) -> None:
+    storage = HadoopStorage(get_session(Settings(), "test"))
+    path = remote + "/folder/file"
+    assert not storage.exists(path)
+    assert storage.sizes(remote + "/folder") == {}
+    with pytest.raises(FileNotFoundError):
+        storage.read(path)
+    for content in (b"", bytes(range(256)) * 100, b"again"):
+        storage.write(path, content)
+        assert storage.read(path) == content
+    assert storage.sizes(remote + "/folder") == {"file": 5}
+    assert storage.is_folder(remote + "/folder")
+    assert not storage.is_folder(path)
+    storage.delete(path)
+    assert storage.is_empty(remote + "/folder")
+    with pytest.raises(OSError, match="nowhere"):
+        storage.exists("nowhere://host/path")
