@@ -101,3 +101,13 @@ def test_duplicates_are_found_by_many_subtasks_too(run: Any) -> None:
 @pytest.mark.parametrize("name", ["state_periodic_views.py", "state_buffering_sink.py", "state_pattern_detector.py"])
 def test_prints_the_same_on_spark(run: Any, name: str) -> None:
     assert run(name, master="local") == EXPECTED[name]
+
+
+def test_a_job_is_upgraded(run: Any) -> None:
+    version, left, *told = run("savepoint_upgrade.py")
+    assert version == "version 1 has counted True ['Alice', 'Bob', 'robot']"
+    assert left == "left: ['Alice', 'Bob']"
+    # Alice and Bob go on where they were, the robot begins anew. How far the first version came is a matter of time.
+    clicks = {user: [int(line.split()[-1]) for line in told if f" {user}:" in line] for user in ("Alice", "robot")}
+    assert clicks["robot"][:2] == [10, 20]
+    assert clicks["Alice"][0] > 10
