@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from firesteel.common.checkpoint_statistics import CheckpointStatistics
 from firesteel.common.completable_future import CompletableFuture
@@ -28,9 +28,7 @@ from firesteel.engine.progress import ProgressLine
 from firesteel.engine.restarts import restarts_of
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.requests import SavepointRequest, SavepointRequests
-from firesteel.engine.savepoints.restoring import Restore
-from firesteel.engine.savepoints.taking import new_place
-from firesteel.engine.savepoints.writing import abandon
+from firesteel.engine.savepoints.taking import abandon, new_place
 from firesteel.engine.settings import Settings
 from firesteel.engine.submission import Submission
 from firesteel.errors import (
@@ -44,6 +42,9 @@ from firesteel.errors import (
 from firesteel.runtime.task import JobSpec
 
 __all__ = ["EngineJob", "job_spec"]
+
+if TYPE_CHECKING:
+    from firesteel.engine.savepoints.restoring import Restore
 
 logger = logging.getLogger("firesteel")
 
@@ -122,6 +123,9 @@ class EngineJob(JobClient):
         configuration, path = self.submission.configuration, self.restores
         if not path:
             return None
+        # Loads Arrow, which a job that begins with nothing need not wait for.
+        from firesteel.engine.savepoints.restoring import Restore
+
         if self.spec.batch_mode:
             raise SavepointError("A job in BATCH mode cannot begin with a savepoint: it has no state to go on with.")
         lenient = any(configuration.get_boolean(key, False) for key in IGNORE_UNCLAIMED)

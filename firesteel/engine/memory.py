@@ -18,7 +18,6 @@ from firesteel.engine.manifest import COMMITS, Manifest
 from firesteel.engine.pickling import pickle_job
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.taking import copy_sources, outline
-from firesteel.engine.savepoints.writing import SubtaskPart, complete, write_subtask
 from firesteel.engine.submission import Submission
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.frames import DRIVER, Frame
@@ -129,6 +128,9 @@ class MemoryJob(EngineJob):
             self._stopped = self.answer(request) and request.stop
 
     def take_savepoint(self, target: Place, drained: bool) -> None:
+        # Loads Arrow, which most jobs need not wait for.
+        from firesteel.engine.savepoints.writing import SubtaskPart, complete, write_subtask
+
         parts: list[SubtaskPart] = []
         for (_, subtask), store in sorted(self._stores.items()):
             parts.extend(write_subtask(StoredSubtask(store, self.spec.tables), subtask, target))

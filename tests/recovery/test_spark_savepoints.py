@@ -16,7 +16,9 @@ from firesteel.datastream import DataStream, KeyedProcessFunction, RuntimeContex
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from firesteel.engine.spark.savepoints import write_state
 from firesteel.errors import CheckpointError
+from firesteel.state_processor import Savepoint
 from firesteel.testing import Crash, ProcessingTime, Record, Watermark
 
 NONE = WatermarkStrategy.no_watermarks()
@@ -146,3 +148,30 @@ def test_draining(tmp_path: Path) -> None:
     assert ("a", "timer", 1001, "EVENT_TIME") in found
     assert halves.manifest()["drained"]
     assert time.monotonic() - began < 60
+
+
+def test_a_job_waits_where_its_checkpoint_would_be_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark deletes the state of old batches; a savepoint that takes longer than that stops the job for a moment."""
+    tried: list[int] = []
+
+    def slow(session: Any, query: str, batch: int, *others: Any) -> Any:
+        tried.append(batch)
+        if len(tried) == 1:
+            assert eventually(lambda: (job._folder.last_commit or 0) > batch)
+            raise FileNotFoundError("the state of this batch was deleted")
+        return write_state(session, query, batch, *others)
+
+    monkeypatch.setattr("firesteel.engine.spark.savepoints.write_state", slow)
+    env = spark_env(2, {"firesteel.batch.max-records": 100})
+    numbers = env.from_source(DataGeneratorSource(lambda n: n, 10**9, 1000), NONE, "numbers").uid("numbers")
+    numbers.key_by(lambda n: n % 11).process(Numbered()).uid("numbered").filter(lambda pair: False).print()
+    job: Any = env.execute_async("slow savepoint")
+    path = job.trigger_savepoint(str(tmp_path)).result()
+
+    assert tried[1] > tried[0]
+    counts = dict(Savepoint.load(path).items("numbered", "count"))
+    assert sum(counts.values()) == Savepoint.load(path).position("numbers")
+    # It goes on.
+    batches = job.inbox.progress.batches
+    assert eventually(lambda: job.inbox.progress.batches > batches + 2)
+    job.cancel()

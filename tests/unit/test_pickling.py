@@ -183,3 +183,13 @@ def test_building_a_program_leaves_pyspark_alone() -> None:
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert run.stdout == "False False\n"
+
+
+def test_starting_a_job_does_not_wait_for_arrow() -> None:
+    """Arrow and pandas take most of a second to load. They are loaded while Spark starts, or later."""
+    code = (
+        "import sys, firesteel.datastream, firesteel.engine.spark.job\n"
+        "print([name for name in ('pyarrow', 'pandas') if name in sys.modules])\n"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "[]\n"

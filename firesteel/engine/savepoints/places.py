@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pyarrow import fs
-
 from firesteel.errors import SavepointError
 
 __all__ = ["Place"]
@@ -35,9 +33,12 @@ class Place:
         return Place("/".join([self.address, *parts]))
 
     @cached_property
-    def _opened(self) -> tuple[fs.FileSystem, str]:
+    def _opened(self) -> tuple[Any, str]:
+        # Arrow takes a part of a second to load, and every job's start would wait for it.
+        from pyarrow import fs
+
         try:
-            found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(self.address)
+            found: tuple[Any, str] = fs.FileSystem.from_uri(self.address)
             return found
         except Exception as error:
             raise SavepointError(f"There is no way to {self.address}: {error}.") from error
@@ -58,7 +59,7 @@ class Place:
         object.__setattr__(self, "address", kept["address"])
 
     def exists(self) -> bool:
-        return bool(self.filesystem.get_file_info(self.path).type != fs.FileType.NotFound)
+        return bool(self.filesystem.get_file_info(self.path).type.name != "NotFound")
 
     def read(self) -> bytes:
         with self.filesystem.open_input_stream(self.path) as file:

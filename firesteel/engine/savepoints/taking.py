@@ -6,6 +6,7 @@ import os
 import time
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from firesteel import __version__
@@ -15,7 +16,7 @@ from firesteel.engine.savepoints.manifest import NAME, OperatorEntry, SavepointM
 from firesteel.engine.savepoints.places import Place
 from firesteel.errors import SavepointError
 
-__all__ = ["SAVEPOINT_DIRECTORIES", "copy_sources", "dispose", "new_place", "outline"]
+__all__ = ["SAVEPOINT_DIRECTORIES", "abandon", "copy_sources", "dispose", "new_place", "outline"]
 
 SAVEPOINT_DIRECTORIES = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
 
@@ -75,6 +76,12 @@ def copy_sources(directory: str, target: Place) -> None:
             Place(there.address.rpartition("/")[0]).make()
             with open(here, "rb") as file:
                 there.write(file.read())
+
+
+def abandon(target: Place) -> None:
+    """A savepoint that failed leaves nothing behind."""
+    with suppress(Exception):
+        target.delete()
 
 
 def dispose(address: str) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -29,7 +28,7 @@ from firesteel.errors import SavepointError, short_repr
 from firesteel.runtime.snapshots.reading import StoredSubtask
 from firesteel.runtime.snapshots.saved import Rows, StateId
 
-__all__ = ["SubtaskPart", "abandon", "complete", "safe", "write_rows", "write_subtask"]
+__all__ = ["SubtaskPart", "complete", "safe", "write_rows", "write_subtask"]
 
 ROW_GROUP = 128 * 1024
 """Rows that are compressed together, and that one task reads when a job is restored."""
@@ -143,9 +142,3 @@ def _together(entry: OperatorEntry, parts: list[SubtaskPart]) -> OperatorEntry:
         watermark=min(watermarks, default=None),
         layout=layouts[0] if layouts else None,
     )
-
-
-def abandon(target: Place) -> None:
-    """A savepoint that failed leaves nothing behind."""
-    with suppress(Exception):
-        target.delete()

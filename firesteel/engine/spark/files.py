@@ -6,14 +6,17 @@ import os
 import pickle
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.pickling import pickle_job
-from firesteel.engine.savepoints.restoring import Restore
 from firesteel.engine.settings import Settings
 from firesteel.graph.specs import SourceSpec
 from firesteel.runtime.snapshots.saved import StateChunk
 from firesteel.runtime.task import JobSpec
+
+if TYPE_CHECKING:
+    from firesteel.engine.savepoints.restoring import Restore
 
 __all__ = ["pack_job", "slim", "write_job"]
 

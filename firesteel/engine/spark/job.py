@@ -25,15 +25,13 @@ from firesteel.engine.job import EngineJob
 from firesteel.engine.manifest import CheckpointFolder, Manifest, is_checkpoint
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.savepoints.places import Place
-from firesteel.engine.savepoints.taking import copy_sources, outline
-from firesteel.engine.savepoints.writing import complete
+from firesteel.engine.savepoints.taking import abandon, copy_sources, outline
 from firesteel.engine.spark import affinity
 from firesteel.engine.spark.errors import translate
 from firesteel.engine.spark.files import pack_job, write_job
 from firesteel.engine.spark.hadoop import HadoopStorage
 from firesteel.engine.spark.lifeline import Lifeline
 from firesteel.engine.spark.query_progress import sizes
-from firesteel.engine.spark.savepoints import offset_of, read_subtasks, savepoint_of_checkpoint, write_state
 from firesteel.engine.spark.session import get_session, import_paths, ship_files
 from firesteel.engine.spark.source import CONTROL, HELD, STEER, FiresteelDataSource
 from firesteel.engine.spark.stage import batch_stage, streaming_stage
@@ -181,6 +179,8 @@ class SparkJob(EngineJob):
         batch = folder.last_commit
         if batch is None or not (folder.manifest.union_lists or self.inbox.progress.union_lists):
             return []
+        from firesteel.engine.spark.savepoints import read_subtasks
+
         stages = len(self.spec.graph.stages) - 1
         stored = read_subtasks(self._session, folder.query, batch, stages, self.spec.graph.parallelism)
         return united(stored, self.spec.graph)
@@ -289,10 +289,30 @@ class SparkJob(EngineJob):
         return False
 
     def take_savepoint(self, target: Place, drained: bool) -> None:
+        assert self._folder is not None
+        batch = self._first_commit()
+        try:
+            self._save(batch, target, drained)
+        except Exception as error:
+            if self._folder.last_commit == batch or not self._wait_on_hold():
+                raise
+            # The job has gone on, and where few checkpoints are retained this one's files are gone by now.
+            logger.info("the job waits for its savepoint: batch %d could not be read while it ran (%s)", batch, error)
+            abandon(target)
+            try:
+                self._save(self._first_commit(), target, drained)
+            finally:
+                self._hold = False
+                self._steer()
+
+    def _save(self, batch: int, target: Place, drained: bool) -> None:
         folder, session = self._folder, self._session
         assert folder is not None
         assert session is not None
-        batch = self._first_commit()
+        # Loads Arrow, which the start of a job need not wait for.
+        from firesteel.engine.savepoints.writing import complete
+        from firesteel.engine.spark.savepoints import offset_of, write_state
+
         # What the batch prepared is not in the savepoint: it must be visible before one can begin with it.
         self.commits.settle()
         offset = offset_of(folder, batch)
@@ -322,6 +342,8 @@ class SparkJob(EngineJob):
         storage = HadoopStorage(self._session) if is_remote(path) else LOCAL
         if not is_checkpoint(path, storage):
             return path
+        from firesteel.engine.spark.savepoints import savepoint_of_checkpoint
+
         target = Place.of(os.path.join(self._directory, "restored"))
         savepoint_of_checkpoint(self._session, path, target, storage)
         return target.address
