@@ -18,25 +18,28 @@ class Sample:
     workers: list[int]
 
 
-def parents() -> dict[int, int]:
-    """The parent of every process."""
+def parents() -> dict[int, tuple[int, int]]:
+    """The parent and the process group of every process."""
     found = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        found[int(stat.parent.name)] = int(fields[1])
+        found[int(stat.parent.name)] = int(fields[1]), int(fields[2])
     return found
 
 
 def descendants(root: int) -> set[int]:
-    """All processes below ``root``."""
-    parent_of = parents()
+    """All processes below ``root``, and those in the process groups of workers below it: a worker that outlives the one
+    that made it has no parent left to tell."""
+    processes = parents()
+    own_group = processes[root][1] if root in processes else 0
     found = {root}
     grown = True
     while grown:
-        below = {pid for pid, parent in parent_of.items() if parent in found}
+        groups = {processes[pid][1] for pid in found if pid in processes} - {own_group}
+        below = {pid for pid, (parent, group) in processes.items() if parent in found or group in groups}
         grown = not below <= found
         found |= below
     return found - {root}
