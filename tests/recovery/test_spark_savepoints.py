@@ -22,7 +22,7 @@ from firesteel.state_processor import Savepoint
 from firesteel.testing import Crash, ProcessingTime, Record, Watermark
 
 NONE = WatermarkStrategy.no_watermarks()
-TOTAL = 12_000
+TOTAL = 6_000
 
 
 class Kept(KeyedProcessFunction):

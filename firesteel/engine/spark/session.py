@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import os
 import socket
@@ -122,6 +123,7 @@ def _start(settings: Settings, name: str) -> SparkSession:
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in options.items():
         builder = builder.config(key, value)
+    threading.Thread(target=_preload, name="preload", daemon=True).start()
     try:
         session = builder.getOrCreate()
     except Exception as error:
@@ -133,6 +135,13 @@ def _start(settings: Settings, name: str) -> SparkSession:
     if home is not None and not home.archive.exists():
         warm_up_later(home)
     return session
+
+
+def _preload() -> None:
+    """Loads what PySpark will load for the first batch. This process has nothing else to do while the JVM starts."""
+    for name in ("pyarrow", "pandas", "pyspark.sql.streaming.stateful_processor"):
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
 
 
 def _skip_installed_sources(jvm: Any) -> None:
