@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def remote(tmp_path: Path) -> str:
     session = get_session(Settings(), "test")
     conf = session.sparkContext._jsc.hadoopConfiguration()
     # A mount table of its own for each test: file systems are cached by their names.
-    name = f"t{abs(hash(str(tmp_path)))}"
+    name = f"t{uuid.uuid4().hex}"
     conf.set(f"fs.viewfs.mounttable.{name}.link./state", f"file://{tmp_path}/there")
     return f"viewfs://{name}/state"
 

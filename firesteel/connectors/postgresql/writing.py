@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,9 +63,9 @@ class Writing(SinkWriter):
         interval = self._target.interval_ms
         return interval > 0 and (time.monotonic() - self._since) * 1000 >= interval
 
+    @abstractmethod
     def send(self) -> None:
         """Sends what is held."""
-        raise NotImplementedError
 
     def flush(self, end_of_input: bool) -> None:
         if self._rows:

@@ -130,8 +130,9 @@ class _EvictOnce(Evictor[Any, Any]):
         if self._after:
             self._evict(elements)
 
+    @abstractmethod
     def _evict(self, elements: list[TimestampedValue]) -> None:
-        raise NotImplementedError
+        """Takes out what is not to stay."""
 
     def _text(self, *arguments: object) -> str:
         after = ", do_evict_after=True" if self._after else ""

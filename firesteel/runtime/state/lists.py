@@ -115,29 +115,25 @@ class LiveListState(Handle, ListState[Any]):
                 entry[1] = ~entry[1]
                 self.dirty.append(entry)
         else:
-            self._extend(key, (value,))
+            self.extend(key, (value,))
 
     def add_all(self, values: list[Any]) -> None:
         added = self._checked(values)
         if added:
-            self._extend(self._backend.key, added)
+            self.extend(self._backend.key, added)
 
     def update(self, values: list[Any]) -> None:
         new = self._checked(values)
         self.clear()
         if new:
-            self._extend(self._backend.key, new)
+            self.extend(self._backend.key, new)
 
     def clear(self) -> None:
         self.remove(self._backend.key)
 
     def append(self, key: Any, value: Any) -> None:
         """Adds anything to the list of a key that need not be the current one."""
-        self._extend(key, (value,))
-
-    def extend(self, key: Any, values: Sequence[Any]) -> None:
-        """Adds anything to the list of a key that need not be the current one."""
-        self._extend(key, values)
+        self.extend(key, (value,))
 
     def remove(self, key: Any) -> None:
         """Empties the list of a key that need not be the current one."""
@@ -151,12 +147,12 @@ class LiveListState(Handle, ListState[Any]):
             moved = list(self.elements(source))
             if moved:
                 self.remove(source)
-                self._extend(target, moved)
+                self.extend(target, moved)
 
     def renew(self, key: Any, renew: Callable[[Any], Any]) -> None:
         renewed = [renew(element) for element in self.elements(key)]
         self.remove(key)
-        self._extend(key, renewed)
+        self.extend(key, renewed)
 
     def forget(self, key: Any) -> None:
         known = self.table.get(key)
@@ -175,7 +171,8 @@ class LiveListState(Handle, ListState[Any]):
                 self.blocks.put((known.id, number), None)
             known.first = end
 
-    def _extend(self, key: Any, values: Sequence[Any]) -> None:
+    def extend(self, key: Any, values: Sequence[Any]) -> None:
+        """Adds anything to the list of a key that need not be the current one."""
         known = self.table.get(key)
         if known.__class__ is not BigList:
             if len(known or ()) + len(values) <= BLOCK:
