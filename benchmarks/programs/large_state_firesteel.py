@@ -9,20 +9,16 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import measure
+from filling import ENDLESS, Numbers, Replace
 from processes import Peaks
 from pyspark.sql import SparkSession
 
 from firesteel.common import Configuration, JobClient, Types, WatermarkStrategy
-from firesteel.connectors.sequence import SequenceSource
-from firesteel.connectors.source import SplitSource
-from firesteel.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
-from firesteel.datastream.connectors import Source
-from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.datastream import StreamExecutionEnvironment
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--records", type=int, default=10_000_000, help="the many keys")
@@ -42,47 +38,13 @@ LIMITS = {
 
 HASHMAP_BYTES_A_KEY = 1_000
 """A generous guess at what a key takes in the workers and on the way into the store."""
-ENDLESS = 1 << 60
-
-
-class FillThenSmall(SequenceSource):
-    """Numbers: the first ``keys`` of them as fast as they come, then a few in each micro-batch."""
-
-    def __init__(self, keys: int, batch: int) -> None:
-        super().__init__(0, ENDLESS)
-        self.keys, self.batch = keys, batch
-
-    def latest(self, position: int, max_records: int) -> int:
-        if position < self.keys:
-            return min(self.keys, position + max_records)
-        return position + self.batch
-
-
-class Numbers(Source):
-    def __init__(self, keys: int) -> None:
-        self.keys = keys
-
-    def split_source(self) -> SplitSource:
-        return FillThenSmall(self.keys, options.batch)
-
-
-class Replace(KeyedProcessFunction):
-    """Reads a value of 100 characters and writes another one."""
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        self.value = runtime_context.get_state(ValueStateDescriptor("value", Types.STRING()))
-
-    def process_element(self, value: tuple[str, int], ctx: KeyedProcessFunction.Context) -> Iterator[int]:
-        before = self.value.value()
-        self.value.update(f"{value[1]:0100d}")
-        yield 0 if before is None else len(before)
 
 
 def submit(keys: int) -> JobClient:
     configuration = Configuration.from_dict({**LIMITS, "state.backend.type": options.backend})
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(2)
-    numbers = env.from_source(Numbers(keys), WatermarkStrategy.no_watermarks(), "numbers")
+    numbers = env.from_source(Numbers(keys, options.batch), WatermarkStrategy.no_watermarks(), "numbers")
     users = numbers.map(
         lambda n: (f"user-{n * 2654435761 % keys}", n), Types.TUPLE([Types.STRING(), Types.LONG()])
     ).key_by(lambda user: user[0], Types.STRING())

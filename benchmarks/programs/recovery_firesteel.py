@@ -10,19 +10,15 @@ import argparse
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import measure
+from filling import Numbers, Replace
 from processes import Peaks
 
 from firesteel.common import Configuration, JobClient, Types, WatermarkStrategy
-from firesteel.connectors.sequence import SequenceSource
-from firesteel.connectors.source import SplitSource
-from firesteel.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
-from firesteel.datastream.connectors import Source
-from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.datastream import StreamExecutionEnvironment
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--records", type=int, default=1_000_000, help="the keys")
@@ -31,38 +27,13 @@ parser.add_argument("--batch", type=int, default=1_000, help="records of a small
 options = parser.parse_args()
 
 KEYS = options.records
-ENDLESS = 1 << 60
-
-
-class FillThenSmall(SequenceSource):
-    """Numbers: the first of them as fast as they come, then a few in each micro-batch."""
-
-    def latest(self, position: int, max_records: int) -> int:
-        return min(KEYS, position + max_records) if position < KEYS else position + options.batch
-
-
-class Numbers(Source):
-    def split_source(self) -> SplitSource:
-        return FillThenSmall(0, ENDLESS)
-
-
-class Replace(KeyedProcessFunction):
-    """Reads a value of 100 characters and writes another one."""
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        self.value = runtime_context.get_state(ValueStateDescriptor("value", Types.STRING()))
-
-    def process_element(self, value: tuple[str, int], ctx: KeyedProcessFunction.Context) -> Iterator[int]:
-        before = self.value.value()
-        self.value.update(f"{value[1]:0100d}")
-        yield 0 if before is None else len(before)
 
 
 def submit(folder: Path, **settings: str) -> JobClient:
     known = {"state.backend.type": options.backend, "firesteel.checkpoint.dir": str(folder), **settings}
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(known))
     env.set_parallelism(2)
-    numbers = env.from_source(Numbers(), WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+    numbers = env.from_source(Numbers(KEYS, options.batch), WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
     pair = Types.TUPLE([Types.STRING(), Types.LONG()])
     users = numbers.map(lambda n: (f"user-{n * 2654435761 % KEYS}", n), pair).uid("users")
     values = users.key_by(lambda user: user[0], Types.STRING()).process(Replace(), Types.LONG()).uid("values")
