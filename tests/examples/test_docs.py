@@ -22,3 +22,14 @@ def test_a_page_is_one_program_that_prints_what_it_says(
     monkeypatch.setenv("FIRESTEEL_MASTER", "memory")
     runpy.run_path(str(program), run_name="__main__")
     assert capsys.readouterr().out == "".join(text for kind, text in blocks if kind == "text")
+
+
+def test_the_readme_shows_what_its_program_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = (DOCS.parent / "README.md").read_text()
+    code, shown = re.search(r"```python\n(.*?)^```$.*?^```\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL).groups()  # type: ignore[union-attr]
+    (tmp_path / "program.py").write_text(code)
+    monkeypatch.setenv("FIRESTEEL_MASTER", "memory")
+    runpy.run_path(str(tmp_path / "program.py"), run_name="__main__")
+    assert capsys.readouterr().out == shown
