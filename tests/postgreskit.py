@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
-
 from postgres_server import PASSWORD, USER, PostgresServer, binaries
 
 

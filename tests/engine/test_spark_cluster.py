@@ -4,70 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
 from sparkkit import (
     WORD_COUNT,
     WORD_COUNT_LINES,
-    end_process,
-    eventually,
     run_script,
-    script_environment,
     without_subtask,
     write_script,
 )
 
-from firesteel.engine.spark.java import find_java
-
-SPARK = Path(pyspark.__file__).parent
+from chaos.cluster import standalone_cluster
 
 
 @pytest.fixture(scope="module")
 def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a cluster that is ready, and that is gone afterwards."""
-    folder = tmp_path_factory.mktemp("cluster")
-    environment = script_environment(
-        SPARK_HOME=str(SPARK),
-        SPARK_LOCAL_IP="127.0.0.1",
-        SPARK_WORKER_DIR=str(folder / "work"),
-        JAVA_HOME=str(find_java().home),
-        # No PYSPARK_PYTHON here: executors must learn from the driver which Python to run.
-    )
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(name: str, *arguments: str) -> Path:
-        log = folder / f"{name}.log"
-        with log.open("wb") as out:
-            command = [str(SPARK / "bin" / "spark-class"), *arguments]
-            # spark-class ends in exec: this is the process of the JVM itself.
-            started.append(subprocess.Popen(command, env=environment, cwd=folder, stdout=out, stderr=out))
-        return log
-
-    try:
-        deploy = "org.apache.spark.deploy"
-        # Port 0: the system chooses, the log says.
-        log = start("master", f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        assert eventually(lambda: "Starting Spark master at" in log.read_text(), 60), log.read_text()
-        found = re.search(r"Starting Spark master at (spark://\S+)", log.read_text())
-        assert found is not None
-        address = found.group(1)
-        logs = [
-            start(f"worker-{n}", f"{deploy}.worker.Worker", "-c", "1", "-m", "1500M", "--webui-port", "0", address)
-            for n in (1, 2)
-        ]
-        for log in logs:
-            assert eventually(lambda log=log: "Successfully registered with master" in log.read_text(), 60)
+    with standalone_cluster(tmp_path_factory.mktemp("cluster"), "tests") as address:
         yield address
-    finally:
-        # Workers first: they end their executors.
-        for process in reversed(started):
-            end_process(process)
 
 
 def test_the_word_count_with_the_master_as_the_only_change(master: str, tmp_path: Path) -> None:

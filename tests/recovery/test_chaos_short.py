@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from postgreskit import Database
-from sparkkit import REPOSITORY
 
-if str(REPOSITORY) not in sys.path:
-    sys.path.append(str(REPOSITORY))
+from chaos.check import compare, without_faults
+from chaos.job import Plan
+from chaos.outcome import Outcome, table
+from chaos.processes import Process, executors, python_workers
+from chaos.scenario import Scenario, run_scenario
 
 
 @pytest.mark.timeout(280)
 def test_a_driver_and_a_worker_are_killed(database: Database, tmp_path: Path) -> None:
-    from chaos.scenario import Scenario, run_scenario
-
     # Seed 1: first the driver, then a worker.
     scenario = Scenario("short", ("driver", "worker"), kills=2, seed=1, gap=(0.2, 0.8), spare=1)
     parameters = database.server.parameters(database.name)
@@ -31,8 +30,6 @@ def test_a_driver_and_a_worker_are_killed(database: Database, tmp_path: Path) ->
 
 
 def test_who_is_killed() -> None:
-    from chaos.processes import Process, executors, python_workers
-
     daemon = "python -m firesteel.engine.spark.daemon pyspark.worker"
     table = [Process(10, 1, "java"), Process(11, 10, daemon), Process(12, 11, daemon), Process(13, 1, daemon)]
     table += [Process(14, 2, "java org.apache.spark.executor.CoarseGrainedExecutorBackend"), Process(15, 14, daemon)]
@@ -42,10 +39,6 @@ def test_who_is_killed() -> None:
 
 
 def test_what_is_lost_or_comes_twice_is_told() -> None:
-    from chaos.check import compare, without_faults
-    from chaos.job import Plan
-    from chaos.outcome import Outcome, table
-
     expected = without_faults(Plan(records=2000))
     assert expected == without_faults(Plan(records=2000)), "a run without faults is always the same"
     assert {kind for kind, *_ in expected} == {"count", "timer", "alarm", "window"}
