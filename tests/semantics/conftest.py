@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from savepointkit import Halves
 
 
 @pytest.fixture(params=[1, 2, 3])
 def parallelism(request: pytest.FixtureRequest) -> int:
     number: int = request.param
     return number
+
+
+@pytest.fixture
+def halves(tmp_path: Path) -> Halves:
+    return Halves(tmp_path)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

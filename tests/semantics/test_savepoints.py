@@ -1,21 +1,17 @@
-"""Savepoints on the engine in memory: what comes back, in the same program or a changed one, and what is refused."""
+"""Savepoints on the engine in memory: all that comes back, and at which parallelism."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
+from everykind import END, every_kind, steps_of
 from kit import first
 from savepointkit import Halves
 
-from firesteel.common import Encoder, JobStatus, Row, Time, Types
+from firesteel.common import Time, Types
 from firesteel.datastream import (
-    AggregateFunction,
     CheckpointedFunction,
     DataStream,
     KeyedBroadcastProcessFunction,
@@ -24,13 +20,9 @@ from firesteel.datastream import (
     ProcessWindowFunction,
     RuntimeContext,
 )
-from firesteel.datastream.connectors.file_system import FileSink, RollingPolicy
 from firesteel.datastream.state import (
-    AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
-    ReducingStateDescriptor,
-    StateTtlConfig,
     ValueStateDescriptor,
 )
 from firesteel.datastream.window import (
@@ -40,87 +32,11 @@ from firesteel.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from firesteel.engine.savepoints.taking import dispose
-from firesteel.errors import JobExecutionError, SavepointError
-from firesteel.testing import ProcessingTime, Record, Watermark
+from firesteel.errors import JobExecutionError
+from firesteel.testing import Record, Watermark
 
 BACKENDS = pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 RESCALED = pytest.mark.parametrize(("before", "after"), [(2, 2), (2, 3), (3, 1), (1, 2)])
-
-
-@pytest.fixture
-def halves(tmp_path: Path) -> Halves:
-    return Halves(tmp_path)
-
-
-class Total(AggregateFunction):
-    def create_accumulator(self) -> Any:
-        return (0, 0)
-
-    def add(self, value: Any, accumulator: Any) -> Any:
-        return accumulator[0] + value, accumulator[1] + 1
-
-    def get_result(self, accumulator: Any) -> Any:
-        return accumulator[0] / accumulator[1]
-
-    def merge(self, acc_a: Any, acc_b: Any) -> Any:
-        return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]
-
-
-class EveryKind(KeyedProcessFunction):
-    """A state of each kind, some with a time to live, one big list and one big map, and timers of both kinds."""
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        ttl = StateTtlConfig.new_builder(Time.seconds(1000)).build()
-        pair = Types.TUPLE([Types.LONG(), Types.LONG()])
-        stamped = ValueStateDescriptor("stamped", Types.PICKLED_BYTE_ARRAY())
-        stamped.enable_time_to_live(ttl)
-        marks = MapStateDescriptor("marks", Types.LONG(), Types.STRING())
-        marks.enable_time_to_live(ttl)
-        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
-        self.stamped = runtime_context.get_state(stamped)
-        self.seen = runtime_context.get_list_state(ListStateDescriptor("seen", Types.LONG()))
-        self.squares = runtime_context.get_map_state(MapStateDescriptor("squares", Types.LONG(), Types.STRING()))
-        self.marks = runtime_context.get_map_state(marks)
-        self.most = runtime_context.get_reducing_state(ReducingStateDescriptor("most", max, Types.LONG()))
-        self.mean = runtime_context.get_aggregating_state(AggregatingStateDescriptor("mean", Total(), pair))
-
-    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
-        _, number = value
-        self.count.update((self.count.value() or 0) + 1)
-        self.stamped.update({"last": number})
-        self.seen.add(number)
-        self.squares.put(number, str(number * number))
-        self.marks.put(number % 3, f"m{number}")
-        self.most.add(number)
-        self.mean.add(number)
-        ctx.timer_service().register_event_time_timer(1000 + number)
-        ctx.timer_service().register_processing_time_timer(5000 + number % 5)
-        yield (
-            ctx.get_current_key(),
-            self.count.value(),
-            self.stamped.value()["last"],
-            sum(self.seen.get()),
-            len(list(self.squares.items())),
-            sorted(self.marks.items()),
-            self.most.get(),
-            self.mean.get(),
-        )
-
-    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
-        yield ctx.get_current_key(), "timer", timestamp, ctx.time_domain().name
-
-
-def every_kind(stream: DataStream) -> DataStream:
-    return stream.key_by(first, key_type=Types.STRING()).process(EveryKind()).uid("every").name("every kind")
-
-
-def steps_of(records: int, keys: int = 7) -> list[Any]:
-    numbers = [[(f"k{n % keys}", n) for n in range(at, min(at + 40, records))] for at in range(0, records, 40)]
-    return [ProcessingTime(1000), *numbers]
-
-
-END = [ProcessingTime(6000), [Record(("k0", 5000), 1100)], Watermark(3000)]
 
 
 @BACKENDS
@@ -331,286 +247,7 @@ def test_broadcast_state_is_copied_to_all(halves: Halves) -> None:
     assert all(rules == [("a", 1), ("b", 2)] for _, rules in found)
 
 
-# What is in it
-
-
-def test_declared_keys_and_values_are_columns(halves: Halves) -> None:
-    halves.save(every_kind, [[("a", 1), ("b", 2), ("a", 3)]], 2)
-    states = {state["name"]: state for op in halves.manifest()["operators"] for state in op["states"]}
-
-    def table(name: str) -> list[dict[str, Any]]:
-        files = [Path(halves.path) / file["path"] for file in states[name]["files"]]
-        return sorted((row for file in files for row in pq.read_table(file).to_pylist()), key=str)
-
-    assert table("count") == [{"key": "a", "value": 2}, {"key": "b", "value": 1}]
-    assert table("mean") == [{"key": "a", "value": {"f0": 4, "f1": 2}}, {"key": "b", "value": {"f0": 2, "f1": 1}}]
-    assert table("seen")[0] == {"key": "a", "position": 0, "value": 1}
-    assert table("squares")[0] == {"key": "a", "map_key": 1, "value": "1"}
-    assert sorted(table("stamped")[0]) == ["key", "last_used", "value_pickle"]
-    assert table("event-time timers") == [
-        {"key": "a", "time": 1001},
-        {"key": "a", "time": 1003},
-        {"key": "b", "time": 1002},
-    ]
-    assert states["count"]["type"] == "LONG"
-
-
-def test_a_key_that_is_not_declared_can_be_looked_for(halves: Halves) -> None:
-    def build(stream: DataStream) -> DataStream:
-        return stream.key_by(lambda record: (record[0], 1)).process(EveryKind()).uid("every")
-
-    halves.save(build, [[("a", 1)]], 1)
-    (file,) = Path(halves.path).glob("operators/every/count/*.parquet")
-    assert pq.read_table(file).to_pydict()["key"] == ["('a', 1)"]
-
-
-def test_the_manifest_knows_positions_and_watermarks(halves: Halves) -> None:
-    halves.save(every_kind, [[Record(("a", 1), 5)], Watermark(7)], 2)
-    operators = {op["uid"]: op for op in halves.manifest()["operators"]}
-    assert operators["script"]["position"] == 2
-    assert operators["every"]["watermark"] == 7
-    assert operators["every"]["parallelism"] == 2
-
-
-# Changed programs
-
-
-def test_a_removed_operator_is_refused_unless_it_is_allowed(halves: Halves) -> None:
-    halves.save(every_kind, [[("a", 1)]])
-
-    def other(stream: DataStream) -> DataStream:
-        return stream.map(str)
-
-    with pytest.raises(SavepointError, match=r"has state of 'every kind' .uid every., which no operator.*takes over"):
-        halves.resume(other, [[("a", 1)], [("b", 2)]])
-    assert halves.resume(other, [[("a", 1)], [("b", 2)]], lenient=True) == ["('b', 2)"]
-
-
-def test_operators_may_be_added_and_moved(halves: Halves) -> None:
-    def more(stream: DataStream) -> DataStream:
-        doubled = stream.map(lambda record: (record[0], record[1] * 2))
-        keyed = doubled.key_by(first).reduce(lambda a, b: (a[0], a[1] + b[1]))
-        return keyed.key_by(first, key_type=Types.STRING()).process(EveryKind()).uid("every")
-
-    halves.save(every_kind, [[("a", 1), ("a", 2)]])
-    found = halves.resume(more, [[("a", 1), ("a", 2)], [("a", 5)]], 3)
-    assert found[0][:4] == ("a", 3, 10, 1 + 2 + 10)
-
-
-class Valued(KeyedProcessFunction):
-    def __init__(self, declared: Any, value: Any) -> None:
-        self.declared, self.next = declared, value
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        self.state = runtime_context.get_state(ValueStateDescriptor("held", self.declared))
-
-    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
-        yield self.state.value()
-        self.state.update(self.next)
-
-
-def valued(declared: Any, value: Any) -> Any:
-    return lambda stream: stream.key_by(first).process(Valued(declared, value)).uid("valued")
-
-
-def test_a_changed_type_is_refused(halves: Halves) -> None:
-    halves.save(valued(Types.LONG(), 1), [[("a", 1)]])
-    with pytest.raises(JobExecutionError, match=r"value state of STRING in this program, but.*value state of LONG"):
-        halves.resume(valued(Types.STRING(), "x"), [[("a", 1)], [("a", 2)]])
-
-
-@dataclass
-class Account:
-    name: str
-
-
-def test_a_dataclass_may_get_fields_with_defaults(halves: Halves, monkeypatch: pytest.MonkeyPatch) -> None:
-    anything = Types.PICKLED_BYTE_ARRAY()
-    halves.save(valued(anything, Account("ada")), [[("a", 1)]])
-
-    @dataclass
-    class Newer:
-        name: str
-        balance: int = 5
-        notes: list[str] = field(default_factory=list)
-
-    Newer.__qualname__ = Newer.__name__ = "Account"
-    monkeypatch.setattr(f"{__name__}.Account", Newer)
-    (found,) = halves.resume(valued(anything, None), [[("a", 1)], [("a", 2)]])
-    assert (found.name, found.balance, found.notes) == ("ada", 5, [])
-
-
-def test_a_field_without_a_default_is_refused(halves: Halves, monkeypatch: pytest.MonkeyPatch) -> None:
-    anything = Types.PICKLED_BYTE_ARRAY()
-    halves.save(valued(anything, Account("ada")), [[("a", 1)]])
-
-    @dataclass
-    class Newer:
-        name: str
-        balance: int
-
-    Newer.__qualname__ = Newer.__name__ = "Account"
-    monkeypatch.setattr(f"{__name__}.Account", Newer)
-    with pytest.raises(SavepointError, match=r"Account has got a field 'balance' without a default"):
-        halves.resume(valued(anything, None), [[("a", 1)], [("a", 2)]])
-
-
-def test_a_row_may_get_fields(halves: Halves) -> None:
-    before = Types.ROW_NAMED(["name"], [Types.STRING()])
-    after = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
-    halves.save(valued(before, Row(name="ada")), [[("a", 1)]])
-    assert halves.resume(valued(after, Row(name="b", age=1)), [[("a", 1)], [("a", 2)]]) == [Row(name="ada", age=None)]
-
-
-def test_a_row_that_loses_a_field_is_refused(halves: Halves) -> None:
-    before = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
-    after = Types.ROW_NAMED(["name"], [Types.STRING()])
-    halves.save(valued(before, Row(name="ada", age=1)), [[("a", 1)]])
-    with pytest.raises(JobExecutionError, match=r"what was saved of it is value state of ROW<name STRING, age INT>"):
-        halves.resume(valued(after, Row(name="b")), [[("a", 1)], [("a", 2)]])
-
-
-# Life
-
-
-def test_the_job_goes_on_after_a_savepoint(halves: Halves) -> None:
-    found = halves.save(every_kind, [[("a", 1)], [("a", 2)]], stop=False)
-    assert [one[1] for one in found if one[1] != "timer"] == [1, 2]
-    assert halves.resume(every_kind, [[("a", 1)], [("a", 2)], [("a", 3)]])[0][1] == 3
-
-
-def test_draining_fires_all_timers_first(halves: Halves) -> None:
-    found = halves.save(every_kind, [[("a", 1)]], drain=True)
-    assert ("a", "timer", 1001, "EVENT_TIME") in found
-    assert halves.manifest()["drained"]
-    # What comes later is not late: a drained savepoint can be gone on from all the same.
-    assert halves.resume(every_kind, [[("a", 1)], [("a", 3)]])[0][:2] == ("a", 2)
-
-
-def test_two_jobs_may_begin_with_one_savepoint(halves: Halves) -> None:
-    halves.save(every_kind, [[("a", 1)]])
-    twice = [halves.resume(every_kind, [[("a", 1)], [("a", number)]])[0] for number in (5, 7)]
-    assert [(one[1], one[3]) for one in twice] == [(2, 6), (2, 8)]
-
-
-def test_what_is_no_savepoint_is_told(halves: Halves, tmp_path: Path) -> None:
-    halves.path = str(tmp_path / "nowhere")
-    with pytest.raises(SavepointError, match=r"nowhere is no savepoint: it has no manifest.json. It is not there"):
-        halves.resume(every_kind, [])
-    (tmp_path / "nowhere").mkdir()
-    with pytest.raises(SavepointError, match=r"a savepoint was never completed in it"):
-        halves.resume(every_kind, [])
-    (tmp_path / "nowhere" / "manifest.json").write_text('{"format": 99}')
-    with pytest.raises(SavepointError, match=r"it has format 99, of a newer Firesteel"):
-        halves.resume(every_kind, [])
-
-
-def test_a_damaged_file_is_told(halves: Halves) -> None:
-    halves.save(every_kind, [[("a", 1), ("a", 2)]], 1)
-    (one,) = Path(halves.path).glob("operators/every/count/*.parquet")
-    (other,) = Path(halves.path).glob("operators/every/seen/*.parquet")
-    shutil.copy(other, one)
-    with pytest.raises(SavepointError, match=r"is damaged: operators/every/count/.* has 2 rows, its manifest says 1"):
-        halves.resume(every_kind, [[("a", 1), ("a", 2)]])
-
-
-def test_only_a_savepoint_is_disposed_of(halves: Halves, tmp_path: Path) -> None:
-    halves.save(every_kind, [[("a", 1)]])
-    dispose(halves.path)
-    assert not Path(halves.path).exists()
-    with pytest.raises(SavepointError, match=r"is no savepoint.*Nothing was deleted"):
-        dispose(str(tmp_path))
-    assert tmp_path.exists()
-
-
-def test_a_savepoint_needs_a_directory(halves: Halves) -> None:
-    job, _, _ = halves.start(every_kind, [[("a", 1)]], False, 1, {})
-    with pytest.raises(SavepointError, match=r"Where should the savepoint go"):
-        job.trigger_savepoint()
-    job.cancel()
-    with pytest.raises(SavepointError, match=r"the job was cancelled"):
-        job.trigger_savepoint(str(halves.folder))
-
-
-def test_checkpoints_know_the_size_of_each_operators_state(halves: Halves) -> None:
-    """What is written again, or removed, does not count twice."""
-
-    class Held(KeyedProcessFunction):
-        def open(self, runtime_context: RuntimeContext) -> None:
-            self.text = runtime_context.get_state(ValueStateDescriptor("text", Types.STRING()))
-
-        def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
-            self.text.update("x" * value[1] if value[1] else None)
-            yield value
-
-    def build(stream: DataStream) -> DataStream:
-        return stream.key_by(first).process(Held()).uid("held").name("held")
-
-    full = [[(f"k{n}", 1000) for n in range(100)], [("k0", 1000)]]
-    smaller = [[(f"k{n}", 0) for n in range(90)], [("k99", 1000)]]
-    for backend in ("hashmap", "rocksdb"):
-        for steps, low, high in ((full, 90_000, 150_000), ([*full, *smaller], 9_000, 110_000)):
-            job, _, reader = halves.start(build, steps, True, 2, {"state.backend.type": backend})
-            job.get_job_execution_result().result()
-            reader.join()
-            last = job.get_checkpoint_statistics().result().latest_completed
-            assert last is not None
-            assert low < last.operator_state_sizes["held"] < high, (backend, last)
-
-
-def test_a_file_sink_goes_on_after_a_savepoint(halves: Halves, tmp_path: Path) -> None:
-    """A part that is still written to when the job stops becomes visible then, and the next job begins others."""
-
-    def build(stream: DataStream) -> DataStream:
-        texts = stream.map(str).uid("texts")
-        sink = FileSink.for_row_format(str(tmp_path / "out"), Encoder.simple_string_encoder())
-        texts.sink_to(sink.with_rolling_policy(RollingPolicy.default_rolling_policy()).build()).uid("files")
-        return texts
-
-    steps = [[10 * n + m for m in range(10)] for n in range(6)]
-    halves.save(build, steps[:3], 2)
-    halves.resume(build, steps, 3)
-    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
-    assert not [path for path in files if path.name.startswith((".", "_"))]
-    assert sorted(int(line) for path in files for line in path.read_text().split()) == list(range(60))
-
-
-def test_a_savepoint_that_fails_leaves_nothing_and_the_job_goes_on(halves: Halves, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    job, found, reader = halves.start(every_kind, [[("a", 1)]], False, 2, {})
-    for stop in (False, True):
-        taken = job.stop_with_savepoint(False, str(tmp_path / "file")) if stop else None
-        taken = taken or job.trigger_savepoint(str(tmp_path / "file"))
-        with pytest.raises((OSError, SavepointError)):
-            taken.result()
-        assert job.get_job_status().result() is JobStatus.RUNNING
-    path = job.stop_with_savepoint(False, str(tmp_path / "saved")).result()
-    job.get_job_execution_result().result()
-    reader.join(10)
-    assert [child.name for child in (tmp_path / "saved").iterdir()] == [Path(path).name]
-    assert found[0][:2] == ("a", 1)
-
-
-class Unsavable(KeyedProcessFunction):
-    """Its state holds what its declared type allows and Arrow does not: a text with half a character."""
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
-        self.text = runtime_context.get_state(ValueStateDescriptor("text", Types.STRING()))
-
-    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
-        self.count.update(1)
-        self.text.update("\ud800")
-        yield value
-
-
-def test_what_cannot_be_saved_is_told(halves: Halves, tmp_path: Path) -> None:
-    def build(stream: DataStream) -> DataStream:
-        return stream.key_by(first).process(Unsavable()).uid("unsavable")
-
-    with pytest.raises(SavepointError, match=r"State 'text' of operator unsavable cannot be saved: .* of key 'a'"):
-        halves.save(build, [[("a", 1)]])
-    assert not list(tmp_path.iterdir())
+# Event time
 
 
 def test_event_time_goes_on(halves: Halves) -> None:
