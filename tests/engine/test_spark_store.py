@@ -35,14 +35,29 @@ def test_repartitioning_by_the_tokens_gives_one_subtask_a_partition(spark: Spark
 CHANGES = [
     [(b"key-%d" % n, b"value-%d" % n) for n in range(200)],
     [(b"key-%d" % n, None) for n in range(0, 200, 3)] + [(b"key-%d" % n, b"new" * 1000) for n in range(1, 200, 3)],
-    [(b"", b""), (b"\0\xff", b"\0" * 300_000), (b"key-0", b"back"), (b"key-0", b"again"), (b"no such", None)],
+    [
+        (b"", b""),
+        (b"\0\xff", b"\0" * 300_000),
+        (b"key-0", b"back"),
+        (b"key-0", b"again"),
+        (b"no such", None),
+        (b"every byte", bytes(range(256)) * 3),
+    ],
 ]
-PROBES = [b"key-%d" % n for n in range(210)] + [b"", b"\0\xff", b"no such"]
+PROBES = [b"key-%d" % n for n in range(210)] + [b"", b"\0\xff", b"no such", b"every byte"]
 
 
 def both_ways() -> StatefulProcessor:
     """A processor that writes the same changes through pipelined and public calls, into two states, and reads each both
     ways. Made here, so that it travels by value: workers cannot import this module unless a job of ours told them."""
+
+    def reading_in_between(store: SparkStore, changes: list[tuple[bytes, bytes | None]]) -> Iterator[Any]:
+        """As tables do that look for the rest of what they change while others have begun to write."""
+        for at, change in enumerate(changes):
+            if at % 70 == 69:
+                assert store.get_many([b"no such", b"nothing"]) == [None, None]
+                assert store.get_many([b"nothing"]) == [None]
+            yield change
 
     class Both(StatefulProcessor):
         def init(self, handle: StatefulProcessorHandle) -> None:
@@ -55,7 +70,7 @@ def both_ways() -> StatefulProcessor:
                     assert written[0]._client is not None, "PySpark's client is not the one that is known"
                     assert written[1]._client is None
                     for store in written:
-                        store.write(CHANGES[number])
+                        store.write(reading_in_between(store, CHANGES[number]))
                     for state in self.states:
                         for pipelined in (True, False):
                             values = SparkStore(state, pipelined).get_many(PROBES)

@@ -51,12 +51,13 @@ BATCHES = st.lists(st.dictionaries(KEYS, st.one_of(st.none(), st.integers()), ma
 
 
 @settings(max_examples=60, deadline=None)
-@given(BATCHES, st.sampled_from([1, 3, SMALL_PAGE]))
-def test_a_table_is_a_dict(batches: list[dict[Any, Any]], small_page: int) -> None:
+@given(BATCHES, st.sampled_from([1, 3, SMALL_PAGE]), st.sampled_from([1, 4]))
+def test_a_table_is_a_dict(batches: list[dict[Any, Any]], small_page: int, joined_from: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         # Small pages, so that few keys are enough to split them.
         patch.setattr(pages_module, "SMALL_PAGE", small_page)
         patch.setattr(pages_module, "LARGE_PAGE", small_page * 4)
+        patch.setattr(pages_module, "JOINED_FROM", joined_from)
         store, shape, model = MemoryStore(), Shape(), {}
         for batch in batches:
             apply(store, shape, batch)
@@ -102,6 +103,41 @@ def test_scattered_touches_make_pages_small_and_dense_ones_leave_them_large() ->
             apply(store, shape, dict.fromkeys(range(touched), 1))
         sizes[touched] = 4000 / shape["pages"]
     assert sizes[10] <= SMALL_PAGE < sizes[4000] <= LARGE_PAGE
+
+
+def make_small_pages(store: MemoryStore, shape: Shape) -> int:
+    apply(store, shape, {n: n for n in range(4000)})
+    for start in range(400):
+        apply(store, shape, {n: -n for n in range(start, 4000, 400)})
+    assert shape["pages"] >= 4000 / SMALL_PAGE
+    return int(shape["pages"])
+
+
+def test_dense_batches_join_small_pages() -> None:
+    store, shape = CountingStore(), Shape()
+    small = make_small_pages(store, shape)
+    for _ in range(2):
+        apply(store, shape, dict.fromkeys(range(4000), 1))
+    assert shape["pages"] <= small / 16
+    assert len(store.content) == shape["pages"]
+    assert content(store, shape, range(4000)) == dict.fromkeys(range(4000), 1)
+    store.read = 0
+    apply(store, shape, dict.fromkeys(range(4000), 2))
+    assert store.read <= small / 16
+
+
+def test_no_page_moves_behind_one_who_goes_through_all() -> None:
+    store, shape = MemoryStore(), Shape()
+    make_small_pages(store, shape)
+    table = PagedTable(b"t", store, shape)
+    seen = []
+    for keys in table.every_key():
+        seen += keys
+        table.load(range(4000))
+        for key in range(4000):
+            table.put(key, 1)
+        store.write(table.changes())
+    assert sorted(seen) == list(range(4000))
 
 
 def test_keys_of_one_page_are_read_once() -> None:

@@ -2,11 +2,12 @@
 
 A call to Spark's state store costs a hundred microseconds and more, a dict look-up tens of nanoseconds. So the store
 holds pages, each with all entries whose hash falls into it, and a batch reads each page it needs once and writes each
-page it changed once. The table grows by linear hashing: one page is split at a time, so that no batch ever rewrites
-the whole table and the cost of a batch depends on what it touches, not on the size of the state.
+page it changed once. The table grows and shrinks by linear hashing: single pages are split or joined, so that no batch
+rewrites what it has nothing to do with, and its cost depends on what it touches, not on the size of the state.
 
-How large a page may grow depends on how it is used. Where a batch touches a good part of every page (a million records
-on a million keys), large pages save calls. Where it touches one entry here and there, small ones save copying.
+How large pages are depends on how they are used. Where a batch touches a good part of every page (a million records
+on a million keys), large pages save calls. Where it touches one entry here and there, small ones save copying: with ten
+million keys and little memory every record reads a page and writes it again.
 
     hash ──► page number ──► one cell of the store ──► keys and values ──► entries in ``live``
 
@@ -31,14 +32,17 @@ __all__ = ["PagedTable", "pages_of", "scan_pages", "slot"]
 
 _PAGE = struct.Struct(">I")
 
-SMALL_PAGE = 64
+SMALL_PAGE = 8
 LARGE_PAGE = 1024
-TOUCHES_TO_ENTRIES = 16
+TOUCHES_TO_ENTRIES = 8
 """A page may have this many times the entries that a batch touches in it: what is copied for nothing stays bounded."""
+JOINED_FROM = 4
+"""Pages are joined where there are so many times as many as there should be: batches are not all alike."""
 PAGE_BYTES = 256 * 1024
 _READ_AT_ONCE = 256
 _OVERHEAD = 300
 """About what an entry costs in memory beyond its pickled bytes."""
+_PAGE_OVERHEAD = 500
 
 
 def slot(number: int, pages: int) -> int:
@@ -84,6 +88,8 @@ class PagedTable(Table):
         self._stored: dict[int, int] = {}
         """Entries of every page in memory as the store has it."""
         self._bytes: dict[int, int] = {}
+        self._walks = 0
+        """How many go through all pages just now: then no page may move behind them."""
         self.reopen(store, shape)
 
     def reopen(self, store: StateStore, shape: dict[str, Any]) -> None:
@@ -94,7 +100,7 @@ class PagedTable(Table):
 
     @property
     def held(self) -> int:
-        return 2 * sum(self._bytes.values()) + _OVERHEAD * len(self.live)
+        return 2 * sum(self._bytes.values()) + _OVERHEAD * len(self.live) + _PAGE_OVERHEAD * len(self._members)
 
     def relieve(self) -> None:
         assert not self.dirty, "changes() comes before relieve()"
@@ -118,12 +124,16 @@ class PagedTable(Table):
         return [self.get(key) for key in keys]
 
     def every_key(self) -> Iterator[list[Any]]:
-        for start in range(0, pages := self._shape["pages"], _READ_AT_ONCE):
-            window = range(start, min(start + _READ_AT_ONCE, pages))
-            # A page that was split meanwhile gave entries to new ones. They are visited with it, or were before.
-            numbers = [*window, *(n for n in range(pages, self._shape["pages"]) if slot(n, pages) in window)]
-            self._read(set(numbers).difference(self._members))
-            yield [entry[2] for number in numbers for entry in self._members[number] if entry[0] is not None]
+        self._walks += 1
+        try:
+            for start in range(0, pages := self._shape["pages"], _READ_AT_ONCE):
+                window = range(start, min(start + _READ_AT_ONCE, pages))
+                # A page that was split meanwhile gave entries to new ones. They are visited with it, or were before.
+                numbers = [*window, *(n for n in range(pages, self._shape["pages"]) if slot(n, pages) in window)]
+                self._read(set(numbers).difference(self._members))
+                yield [entry[2] for number in numbers for entry in self._members[number] if entry[0] is not None]
+        finally:
+            self._walks -= 1
 
     def forget(self, key: Hashable) -> None:
         entry = self.live.get(key)
@@ -166,7 +176,7 @@ class PagedTable(Table):
         if not changed:
             return
         self._shape["entries"] += sum(len(page) - self._stored[number] for number, page in changed.items())
-        self._grow(changed, self._wanted_pages(len(dirty), changed))
+        self._reshape(changed, self._wanted_pages(len(dirty), changed))
         for number in sorted(changed):
             page = changed[number]
             cell = None
@@ -177,6 +187,9 @@ class PagedTable(Table):
             length = 0 if cell is None else len(cell)
             self._shape["bytes"] = self._shape.get("bytes", 0) + length - self._bytes.get(number, 0)
             self._bytes[number] = length
+            if number >= self._shape["pages"]:
+                for part in (self._members, self._stored, self._bytes):
+                    del part[number]
             yield self._cell(number), cell
 
     def _settle(self, strays: list[Entry]) -> None:
@@ -202,7 +215,7 @@ class PagedTable(Table):
         return page
 
     def _wanted_pages(self, touched: int, changed: dict[int, Any]) -> int:
-        """How many pages the table should have, at most a few times as many as the batch changed more than now."""
+        """How many pages the table should have, at most a few times as many as the batch changed more or less."""
         pages: int = self._shape["pages"]
         entries: int = self._shape["entries"]
         room = min(max(touched / len(changed) * TOUCHES_TO_ENTRIES, SMALL_PAGE), LARGE_PAGE)
@@ -210,20 +223,27 @@ class PagedTable(Table):
         if known:
             # Large entries make large pages: what a page costs to read and write is bounded in bytes, too.
             room = min(room, max(1, PAGE_BYTES * known // max(1, sum(self._bytes[number] for number in changed))))
-        limit = pages + 2 * len(changed) + touched // SMALL_PAGE
-        return max(pages, min(math.ceil(entries / room), limit))
+        wanted = max(1, math.ceil(entries / room))
+        reach = 2 * len(changed) + touched // SMALL_PAGE
+        if wanted > pages:
+            return min(wanted, pages + reach)
+        if wanted * JOINED_FROM <= pages and not self._walks:
+            return max(wanted, pages - reach)
+        return pages
 
-    def _grow(self, changed: dict[int, list[Entry]], wanted: int) -> None:
-        """Adds pages and moves to them what belongs there."""
+    def _reshape(self, changed: dict[int, list[Entry]], wanted: int) -> None:
+        """Adds or takes away pages and moves what belongs elsewhere then."""
         before = self._shape["pages"]
         if wanted == before:
             return
-        # A new page takes entries of the one that its number led to before.
-        parents = {slot(number, before) for number in range(before, wanted)}
-        self._read(parents.difference(self._members))
+        fewer, more = min(before, wanted), max(before, wanted)
+        # What is on the last pages of the larger table is, in the smaller one, on those that their numbers lead to.
+        last = range(fewer, more)
+        sources = {slot(number, fewer) for number in last}.union(last if wanted == fewer else ())
+        self._read(sources.difference(self._members))
         self._shape["pages"] = wanted
-        old = [self._content(parent) for parent in parents]
-        for number in parents.union(range(before, wanted)):
+        old = [self._content(number) for number in sources]
+        for number in sources.union(last):
             changed[number] = self._members[number] = []
             self._stored.setdefault(number, 0)
         for page in old:
