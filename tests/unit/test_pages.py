@@ -213,3 +213,27 @@ def test_what_was_let_go_is_read_again() -> None:
     assert (table.held, table.live) == (0, {})
     table.load(["a"])
     assert table.get("a") == 1
+
+
+def test_pages_stay_where_entries_have_to_go() -> None:
+    """The pages that were used last, as many as may stay."""
+    store, shape = CountingStore(), Shape()
+    make_small_pages(store, shape)
+    table = PagedTable(b"t", store, shape)
+    table.load(range(4000))
+    table.put(7, "changed")
+    store.write(table.changes())
+    full = table.held
+    for keep, most in ((full, 0), (full // 8, shape["pages"] * 3 // 4), (0, shape["pages"])):
+        table.relieve(keep)
+        assert (len(table.live), table.held <= keep) == (0, True)
+        store.read = 0
+        table.load([7])
+        assert table.get(7) == "changed"
+        assert store.read == (1 if keep == 0 else 0), "the page of 7 was used last"
+        table.load(range(4000))
+        assert 0 <= store.read <= most
+        assert {key: table.get(key) for key in range(4000)} == {n: -n for n in range(4000)} | {7: "changed"}
+        table.load([7])
+        table.put(7, "changed")
+        store.write(table.changes())

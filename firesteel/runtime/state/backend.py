@@ -217,7 +217,12 @@ class KeyedStateBackend:
             return
         for table in self._tables.values():
             self._store.write(table.changes())
-            table.relieve()
+        self._relieve()
+
+    def _relieve(self) -> None:
+        """Half of the memory may stay full: the other one is for what comes next."""
+        for table in self._tables.values():
+            table.relieve((self._factory.memory or 0) // 2 // len(self._tables))
 
     def forget(self, key: Any) -> None:
         """Drops a key's state without a trace: in BATCH mode no later record can ask for it."""
@@ -248,8 +253,7 @@ class KeyedStateBackend:
         for table in self._tables.values():
             yield from table.changes()
         if self._short_of_memory():
-            for table in self._tables.values():
-                table.relieve()
+            self._relieve()
         self._store = None
         self.key = NO_KEY
 

@@ -46,7 +46,7 @@ class CellTable(Table):
         # What pickles to a byte takes several in memory.
         return sum(self._bytes.values()) * 4 + _OVERHEAD * len(self.live)
 
-    def relieve(self) -> None:
+    def relieve(self, keep: int = 0) -> None:
         assert not self.dirty, "changes() comes before relieve()"
         self.live.clear()
         self._bytes.clear()

@@ -101,7 +101,7 @@ class LogTable(Table):
     def every_key(self) -> Iterator[list[Any]]:
         yield [key for key, entry in self.live.items() if entry[0] is not None]
 
-    def relieve(self) -> None:
+    def relieve(self, keep: int = 0) -> None:
         """Everything must stay in memory."""
 
     # Reading

@@ -97,8 +97,9 @@ class Table(ABC):
         """Shows about so many entries to ``judge``, going on where the last call stopped."""
 
     @abstractmethod
-    def relieve(self) -> None:
-        """Lets go of what memory need not hold. Only after ``changes``, and between two chunks of records."""
+    def relieve(self, keep: int = 0) -> None:
+        """Lets go of what memory need not hold, but for about so many bytes that save reading the store. Only after
+        ``changes``, and between two chunks of records."""
 
     @property
     @abstractmethod
