@@ -34,7 +34,7 @@ LIMITS = {
     "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
     "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "512",
 }
-"""What Python workers with the rocksdb backend, and RocksDB in the JVM, may take; these are the defaults."""
+"""What Python workers with the rocksdb backend, and RocksDB in the JVM, may take."""
 
 HASHMAP_BYTES_A_KEY = 1_000
 """A generous guess at what a key takes in the workers and on the way into the store."""

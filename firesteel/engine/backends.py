@@ -36,7 +36,7 @@ def table_factory(
     if kind == "hashmap":
         return HashMapTables() if resident else RocksDBTables(_PLENTY)
     if kind == "rocksdb":
-        memory = configuration.get_memory_bytes("state.backend.rocksdb.memory.fixed-per-slot", "256 mb")
+        memory = configuration.get_memory_bytes("state.backend.rocksdb.memory.fixed-per-slot", "512 mb")
         # The operators of a slot share what it has.
         stateful = sum(node.spec.stateful for node in graph.graph.nodes.values())
         return RocksDBTables(memory // max(1, stateful))

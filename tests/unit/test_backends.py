@@ -39,8 +39,8 @@ def tables(chosen: StateBackend | None = None, reduces: int = 1, **settings: str
 
 def test_hashmap_is_the_default_and_the_program_wins() -> None:
     assert tables() == tables(state_backend_type="hashmap") == HashMapTables()
-    assert tables(state_backend_type="rocksdb") == RocksDBTables(256 * MB)
-    assert tables(EmbeddedRocksDBStateBackend(), state_backend_type="hashmap") == RocksDBTables(256 * MB)
+    assert tables(state_backend_type="rocksdb") == RocksDBTables(512 * MB)
+    assert tables(EmbeddedRocksDBStateBackend(), state_backend_type="hashmap") == RocksDBTables(512 * MB)
     assert tables(HashMapStateBackend(), state_backend_type="rocksdb") == HashMapTables()
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firesteel.runtime.state import pages as pages_module
-from firesteel.runtime.state.pages import LARGE_PAGE, SMALL_PAGE, PagedTable, pages_of, slot
+from firesteel.runtime.state.pages import LARGE_PAGE, SMALL_PAGE, PagedTable, pages_of, scan_pages, slot
 from firesteel.runtime.state.store import MemoryStore
 
 Shape = dict[str, Any]
@@ -237,3 +237,24 @@ def test_pages_stay_where_entries_have_to_go() -> None:
         table.load([7])
         table.put(7, "changed")
         store.write(table.changes())
+
+
+def test_few_changes_are_put_behind_a_page_until_it_has_grown_by_half() -> None:
+    store, shape = MemoryStore(), Shape()
+    model: dict[int, Any] = {n: f"value of {n}" for n in range(20)}
+    apply(store, shape, model)
+    (cell,) = store.content
+    lengths, anew = [len(store.content[cell])], 0
+    for number in range(60):
+        before = store.content[cell]
+        change = {number % 20: f"new value {number}", (number + 7) % 20: None if number % 3 else "back"}
+        apply(store, shape, change)
+        model |= change
+        anew += not store.content[cell].startswith(before)
+        lengths.append(len(store.content[cell]))
+        assert content(store, shape, range(20)) == {key: value for key, value in model.items() if value is not None}
+    assert 1 <= anew <= 40
+    assert len(store.content) == 1
+    assert max(lengths) <= 1.5 * lengths[0]
+    assert shape["bytes"] == lengths[-1]
+    assert dict(zip(*next(scan_pages(b"t", store, shape)), strict=True)) == content(store, shape, range(20))

@@ -40,7 +40,7 @@ class HashMapTables:
 class RocksDBTables:
     """State in the store, in memory what was used last."""
 
-    memory: int = 256 * 1024 * 1024
+    memory: int = 512 * 1024 * 1024
 
     def table(self, prefix: bytes, store: StateStore, shape: dict[str, Any]) -> Table:
         return PagedTable(prefix, store, shape)

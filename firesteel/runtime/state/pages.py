@@ -11,6 +11,10 @@ million keys and little memory every record reads a page and writes it again.
 
     hash ──► page number ──► one cell of the store ──► keys and values ──► entries in ``live``
 
+A page is written as a list of keys and one of values. What a batch changed of it is put behind that as another such
+pair, in which None stands for what was removed, until the page has half as many bytes again: making bytes of entries
+costs more than writing them.
+
 An entry's home is its page's number plus one. A key that was asked for and has no value has an entry all the same,
 which remembers that there is none. What was read stays until memory is short, if the store has not changed in between
 (see ``KeyedStateBackend``). Then entries go first: a page as the store has it takes a fifth of the memory, and making
@@ -23,6 +27,7 @@ import math
 import pickle
 import struct
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from io import BytesIO
 from typing import Any
 
 from firesteel.runtime.keys import stable_hashes
@@ -40,6 +45,8 @@ TOUCHES_TO_ENTRIES = 16
 JOINED_FROM = 4
 """Pages are joined where there are so many times as many as there should be: batches are not all alike."""
 PAGE_BYTES = 256 * 1024
+GROWTH = 1.5
+"""A page is written anew when what is behind it has made it so many times as long."""
 _READ_AT_ONCE = 256
 _OVERHEAD = 300
 """About what an entry costs in memory beyond its pickled bytes."""
@@ -90,6 +97,8 @@ class PagedTable(Table):
         """Entries of every page in memory as the store has it."""
         self._cells: dict[int, bytes] = {}
         """Pages as the store has them (nothing for one that it does not have), what was used last at the end."""
+        self._plain: dict[int, int] = {}
+        """How many bytes every page in memory had when it was written anew."""
         self._bytes = self._bytes_of_members = 0
         """How many bytes there are in ``_cells``, and in those of them whose entries are in memory."""
         self._walks = 0
@@ -109,7 +118,7 @@ class PagedTable(Table):
 
     def relieve(self, keep: int = 0) -> None:
         assert not self.dirty, "changes() comes before relieve()"
-        for part in (self.live, self._members, self._stored):
+        for part in (self.live, self._members, self._stored, self._plain):
             part.clear()
         self._bytes_of_members = 0
         oldest = iter(list(self._cells))
@@ -163,7 +172,7 @@ class PagedTable(Table):
                 self._keep(number, cell or b"")
             for number in window:
                 raw = self._cells[number]
-                keys, values = pickle.loads(raw) if raw else ((), ())
+                keys, values, self._plain[number] = _parts(raw)
                 home = number + 1
                 entries = [[value, home, key] for key, value in zip(keys, values, strict=True)]
                 self._members[number] = entries
@@ -192,25 +201,38 @@ class PagedTable(Table):
         for entry in dirty:
             if entry[1] < 0:
                 entry[1] = ~entry[1]
-        changed = {number - 1: self._content(number - 1) for number in {entry[1] for entry in dirty if entry[1] > 0}}
-        if not changed:
+        touched: dict[int, list[Entry]] = {}
+        for entry in dirty:
+            if entry[1] > 0:
+                touched.setdefault(entry[1] - 1, []).append(entry)
+        if not touched:
             return
+        changed = {number: self._content(number) for number in touched}
         self._shape["entries"] += sum(len(page) - self._stored[number] for number, page in changed.items())
-        self._reshape(changed, self._wanted_pages(len(dirty), changed))
+        for number in self._reshape(changed, self._wanted_pages(len(dirty), changed)):
+            # All of it is to be written, whatever was touched.
+            touched[number] = changed[number]
         for number in sorted(changed):
             page = changed[number]
-            cell = b""
-            if page:
-                content = [entry[2] for entry in page], [entry[0] for entry in page]
-                cell = pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
             self._stored[number] = len(page)
+            cell = self._encode(number, page, touched[number])
             growth = self._keep(number, cell)
             self._bytes_of_members += growth
             self._shape["bytes"] = self._shape.get("bytes", 0) + growth
             if number >= self._shape["pages"]:
-                for part in (self._members, self._stored, self._cells):
+                for part in (self._members, self._stored, self._plain, self._cells):
                     del part[number]
             yield self._cell(number), cell or None
+
+    def _encode(self, number: int, page: list[Entry], touched: list[Entry]) -> bytes:
+        """What the store should have of a page of which some entries were touched."""
+        if 2 * len(touched) < len(page):
+            cell = self._cells[number] + _dumps(touched)
+            if len(cell) < GROWTH * self._plain[number]:
+                return cell
+        cell = _dumps(page) if page else b""
+        self._plain[number] = len(cell)
+        return cell
 
     def _settle(self, strays: list[Entry]) -> None:
         """Finds the page of entries whose keys nobody asked for before they were put."""
@@ -251,11 +273,11 @@ class PagedTable(Table):
             return max(wanted, pages - reach)
         return pages
 
-    def _reshape(self, changed: dict[int, list[Entry]], wanted: int) -> None:
-        """Adds or takes away pages and moves what belongs elsewhere then."""
+    def _reshape(self, changed: dict[int, list[Entry]], wanted: int) -> set[int]:
+        """Adds or takes away pages and moves what belongs elsewhere then. Returns the pages that have to do with it."""
         before = self._shape["pages"]
         if wanted == before:
-            return
+            return set()
         fewer, more = min(before, wanted), max(before, wanted)
         # What is on the last pages of the larger table is, in the smaller one, on those that their numbers lead to.
         last = range(fewer, more)
@@ -270,6 +292,7 @@ class PagedTable(Table):
             for entry, number in zip(page, pages_of([entry[2] for entry in page], wanted), strict=True):
                 entry[1] = number + 1
                 changed[number].append(entry)
+        return sources.union(last)
 
     # Time to live
 
@@ -294,4 +317,25 @@ def scan_pages(prefix: bytes, store: StateStore, shape: dict[str, Any]) -> Itera
         numbers = range(start, min(start + _READ_AT_ONCE, pages))
         for cell in store.get_many([prefix + b"\0" + _PAGE.pack(number) for number in numbers]):
             if cell is not None:
-                yield pickle.loads(cell)
+                keys, values, _ = _parts(cell)
+                yield keys, values
+
+
+def _dumps(entries: list[Entry]) -> bytes:
+    return pickle.dumps(([entry[2] for entry in entries], [entry[0] for entry in entries]), pickle.HIGHEST_PROTOCOL)
+
+
+def _parts(cell: bytes) -> tuple[list[Any], list[Any], int]:
+    """Keys and values of a page as the store has it, and the length of its first part."""
+    if not cell:
+        return [], [], 0
+    file = BytesIO(cell)
+    keys, values = pickle.load(file)
+    plain = file.tell()
+    if plain == len(cell):
+        return keys, values, plain
+    known = dict(zip(keys, values, strict=True))
+    while file.tell() < len(cell):
+        known.update(zip(*pickle.load(file), strict=True))
+    keys = [key for key, value in known.items() if value is not None]
+    return keys, [known[key] for key in keys], plain
