@@ -30,11 +30,11 @@ parser.add_argument("--batch", type=int, default=1_000, help="records of a small
 options = parser.parse_args()
 
 LIMITS = {
-    "state.backend.rocksdb.memory.fixed-per-slot": "256 mb",
+    "state.backend.rocksdb.memory.fixed-per-slot": "512 mb",
     "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
     "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "512",
 }
-"""What Python workers with the rocksdb backend, and RocksDB in the JVM, may take."""
+"""What Python workers with the rocksdb backend, and RocksDB in the JVM, may take; these are the defaults."""
 
 HASHMAP_BYTES_A_KEY = 1_000
 """A generous guess at what a key takes in the workers and on the way into the store."""
