@@ -85,7 +85,7 @@ STATE = (
 
 WINDOW_KINDS = {
     "tumbling": ("tumbling count", 400_000),
-    "sliding": ("sliding aggregate, six windows a record", 100_000),
+    "sliding": ("sliding aggregate, six windows a record", 6_000),
     "session": ("session windows", 200_000),
     "join": ("window join", None),
     "interval_join": ("interval join", None),

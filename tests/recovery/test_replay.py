@@ -56,13 +56,12 @@ def build(env: Any, folder: Path, fail_in_call: int | None) -> None:
     again.map(lambda r: [r[0], r[1], list(r[2])]).sink_to(CommitSink(folder, fail_in_call))
 
 
-@pytest.mark.parametrize("parallelism", [1, 3])
-def test_a_batch_that_was_not_logged_comes_again_identical(parallelism: int, tmp_path: Path) -> None:
+def test_a_batch_that_was_not_logged_comes_again_identical(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     config = {"firesteel.batch.max-records": 50, "firesteel.checkpoint.dir": tmp_path / "checkpoint"}
     with CommitCrashes({CrashPoint.LOGGED: ["pass", "error"]}) as crashes:
-        env = spark_env(parallelism, {**config, **crashes.config})
+        env = spark_env(3, {**config, **crashes.config})
         build(env, folder, None)
         with pytest.raises(JobExecutionError, match=r"failed on purpose: logged \(2\)"):
             env.execute("first run")
@@ -70,7 +69,7 @@ def test_a_batch_that_was_not_logged_comes_again_identical(parallelism: int, tmp
     (aborted,) = notes(folder, "aborted")
     assert aborted, "what batch 2 had prepared is gone"
 
-    env = spark_env(parallelism, config)
+    env = spark_env(3, config)
     build(env, folder, None)
     env.execute("second run")
     calls = commit_calls(folder)
