@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from io import BytesIO
 from itertools import islice
 from typing import Any
@@ -29,7 +30,7 @@ class SparkStore:
         if pipelined:
             self._client = _private_client(map_state)
         if self._client is not None:
-            self._requests = _Requests(map_state._stateName)
+            self._requests = _requests_of(map_state._stateName)
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         if self._client is None or len(keys) < 2:
@@ -98,10 +99,22 @@ def _private_client(map_state: Any) -> Any:
     if not hasattr(map_state, "_stateName") or not all(hasattr(client, name) for name in wanted):
         return None
     try:
-        _Requests("probe")
+        _requests_of(map_state._stateName)
     except Exception:
         return None
     return client
+
+
+@cache
+def _requests_of(name: str) -> _Requests:
+    """What a worker makes once for all its batches. Raises an error if PySpark would understand something else."""
+    from pyspark.sql.streaming.proto import StateMessage_pb2 as messages
+
+    made = _Requests(name)
+    understood = messages.StateRequest.FromString(made.put(b"key", b"value")).stateVariableRequest.mapStateCall
+    if (understood.stateName, understood.updateValue.value) != (name, _row(b"value")):
+        raise RuntimeError("PySpark's messages are not those that are known")
+    return made
 
 
 def _cell(answer: bytes) -> bytes | None:
