@@ -92,8 +92,8 @@ def test_nexmark(run: RunCase, case: Case) -> None:
         highest = max(events.bid(number)[2] for number in range(EVENTS) if number % 50 > 3)
         assert [line.split(",")[2] for line in lines] == [str(highest)]
     elif query == "q12":
-        # The windows of processing time do not end before the job does.
-        assert lines == []
+        # Windows of processing time that do not end before the job does give nothing. It is short, but may meet an end.
+        assert sum(numbers(lines)) <= BIDS
     else:
         assert 0 < len(lines) < BIDS
 

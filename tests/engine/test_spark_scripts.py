@@ -92,6 +92,25 @@ def test_a_terminal_shows_the_progress_line(tmp_path: Path) -> None:
         assert without_subtask(out.read().decode()) == WORD_COUNT_LINES
 
 
+def test_the_state_stores_are_closed_before_the_jvm_ends(tmp_path: Path) -> None:
+    """What is registered first to be done at the exit is done last: it sees what Firesteel did."""
+    head = """
+    import atexit
+
+    def report():
+        from pyspark import SparkContext
+        state = SparkContext._active_spark_context._jvm.org.apache.spark.sql.execution.streaming.state
+        print("in use:", getattr(getattr(state, "StateStore$"), "MODULE$").isMaintenanceRunning())
+
+    atexit.register(report)
+    """
+    done = run_script(write_script(tmp_path, head + WORD_COUNT + "\n    report()"))
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[-2:] == ["in use: True", "in use: False"]
+    assert without_subtask("\n".join(lines[:-2])) == WORD_COUNT_LINES
+
+
 OWN_CLASSES = """
     from dataclasses import dataclass
     from firesteel.datastream import StreamExecutionEnvironment

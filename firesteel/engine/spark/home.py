@@ -39,6 +39,8 @@ _FLAGS = [
     "-Xshare:auto",
     "-Xlog:disable",
     "-Xlog:all=error:stderr",
+    # What the JVM has to say of itself (were it to crash) does not belong among a job's results.
+    "-XX:+DisplayVMOutputToStderr",
 ]
 
 _LOG4J = """\

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib
 import logging
@@ -131,6 +132,7 @@ def _start(settings: Settings, name: str) -> SparkSession:
     forward_worker_output(session.sparkContext._jvm)
     _skip_installed_sources(session.sparkContext._jvm)
     if local:
+        atexit.register(_close_stores, session)
         threading.Thread(target=_first_steps, args=(session,), name="spark-first-steps", daemon=True).start()
     if home is not None and not home.archive.exists():
         warm_up_later(home)
@@ -158,6 +160,20 @@ def _first_steps(session: SparkSession) -> None:
     # A failure here is no failure of the job, which will meet and report it in its own words.
     with contextlib.suppress(Exception):
         session.range(1).mapInArrow(lambda batches: batches, "id long").toArrow()
+
+
+def _close_stores(session: SparkSession) -> None:
+    """Closes the state stores before the JVM ends, which Spark leaves to chance.
+
+    RocksDB works in threads of its own. When the JVM's exit takes away what they use, they may crash, and the JVM
+    reports that among the job's results and in a file of the user's folder.
+    """
+    # Whatever goes wrong now, the program is done, and what it stored is safe.
+    with contextlib.suppress(Exception):
+        jvm = session.sparkContext._jvm
+        if jvm is not None and not session.streams.active:
+            companion = getattr(jvm.org.apache.spark.sql.execution.streaming.state, "StateStore$")
+            getattr(companion, "MODULE$").stop()
 
 
 def _export(home: SparkHome | None, options: dict[str, str]) -> None:
