@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from firesteel.common.configuration import Configuration
 from firesteel.datastream.checkpoint_config import CheckpointConfig
+from firesteel.errors import ConfigurationError
 from firesteel.runtime.crash_points import SETTING, CrashPoints
 from firesteel.runtime.frames import FRAMES_MEMORY
 
@@ -34,6 +35,9 @@ class Settings:
     """``firesteel.frames.memory``: bytes of a batch's frames that a subtask holds in memory; more wait in a file."""
     ui: bool = False
     """``firesteel.spark.ui``: whether Spark's own web page is served (on loopback)."""
+    jit: str = "auto"
+    """``firesteel.spark.jit``: how the driver's JVM compiles: ``quick`` for a fast start, ``full`` for fast calls of
+    the state store, ``auto`` for the first if all sources are bounded and the state is in the workers' memory."""
     progress: bool | None = None
     """``firesteel.progress``: the live line; by default only on a terminal."""
     crash_points: CrashPoints = field(default_factory=CrashPoints)
@@ -57,6 +61,7 @@ class Settings:
             checkpoint_pause_ms=checkpoints.get_min_pause_between_checkpoints() if paced else 0,
             frames_memory=configuration.get_memory_bytes("firesteel.frames.memory", FRAMES_MEMORY),
             ui=configuration.get_boolean("firesteel.spark.ui", False),
+            jit=_jit(configuration),
             progress=None if progress == "auto" else progress == "true",
             crash_points=CrashPoints(configuration.get_string(SETTING, "") or None),
             spark={
@@ -64,6 +69,13 @@ class Settings:
                 **{key: str(value) for key, value in values.items() if key.startswith("spark.")},
             },
         )
+
+
+def _jit(configuration: Configuration) -> str:
+    value = configuration.get_string("firesteel.spark.jit", "auto").lower()
+    if value not in ("auto", "quick", "full"):
+        raise ConfigurationError(f"firesteel.spark.jit is {value!r}: it must be auto, quick or full.")
+    return value
 
 
 def _retained(configuration: Configuration) -> dict[str, str]:

@@ -29,8 +29,7 @@ __all__ = ["SparkHome", "cache_folder", "spark_home"]
 _RECIPE = "4"
 
 _FLAGS = [
-    # Tasks of ours are short and light in the JVM: the work is in Python. So compile quickly, collect simply.
-    "-XX:TieredStopAtLevel=1",
+    # Tasks of ours are light in the JVM: the work is in Python. So collect simply.
     "-XX:+UseSerialGC",
     "-XX:-UsePerfData",
     # Spark's classes need more than the default threshold: without this a start has several full collections.
@@ -139,10 +138,18 @@ def _make(path: Path, original: Path, java: Java) -> None:
         )
         submit.chmod(0o755)
         os.rename(draft, path)
+        _remove_orphans(path.parent)
     except (OSError, subprocess.SubprocessError):
         shutil.rmtree(draft, ignore_errors=True)
         if not (path / "bin" / "spark-submit").exists():
             raise
+
+
+def _remove_orphans(folder: Path) -> None:
+    """Homes whose PySpark is gone with its environment. Each holds an archive of some 180 MB."""
+    for home in folder.glob("spark-*"):
+        if not (home / "jars").exists():
+            shutil.rmtree(home, ignore_errors=True)
 
 
 def _launcher_options(original: Path, java: Java) -> list[str]:

@@ -67,6 +67,10 @@ class SparkJob(EngineJob):
     def processes_stay(self) -> bool:
         return affinity.available()
 
+    @property
+    def _backend(self) -> str:
+        return backend_name(self.submission.configuration, self.submission.state_backend)
+
     def prepare(self) -> str:
         # 1. The job's local folder: what the source's processes read. It goes with the job.
         self._directory = tempfile.mkdtemp(prefix="firesteel-")
@@ -75,7 +79,8 @@ class SparkJob(EngineJob):
         remote = is_remote(self.checkpointing.folder or "")
         changed = not remote and self._claim_folder(LOCAL)
         # 3. Spark. A folder on a file system that only Spark knows can be looked at from now on.
-        session = self._session = get_session(self.settings, self.spec.name)
+        lasting = not self.spec.graph.graph.bounded or self._backend != "hashmap"
+        session = self._session = get_session(self.settings, self.spec.name, lasting)
         if remote:
             changed = self._claim_folder(HadoopStorage(session))
         if changed:
@@ -95,8 +100,7 @@ class SparkJob(EngineJob):
         """Makes the folder this job's. Returns whether that changed what tasks must know of the job."""
         assert self._directory is not None
         durable = self.checkpointing.folder
-        backend = backend_name(self.submission.configuration, self.submission.state_backend)
-        manifest = Manifest.of(self.spec.name, self.spec.graph, backend)
+        manifest = Manifest.of(self.spec.name, self.spec.graph, self._backend)
         sources = None
         if storage is not LOCAL:
             # Sources run beside the driver and write plain files.
