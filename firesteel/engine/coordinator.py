@@ -30,6 +30,10 @@ Kept = dict[str, Any]
 
 FIRST_BATCH = 4096
 LARGEST_BATCH = 4_000_000
+TARGET_MS, LATENCY_TARGET_MS = 4000, 1000
+"""How long a batch should take where throughput counts, and where records should not wait."""
+BACKLOG_FROM = 4
+"""So many full batches in a row are a backlog."""
 IDLE_WAIT = 0.02
 INGESTION_TICK = 1000
 """How often ingestion time advances while nothing comes in, in milliseconds."""
@@ -59,18 +63,31 @@ class BatchSizer:
     >>> sizer.observe(first, 500)
     >>> sizer.limit > first
     True
+
+    Another target may hold for a backlog, which is there when several batches in a row were full. Every record waits
+    then anyway, and longer batches get through it sooner: what a batch costs beyond its records is paid less often.
     """
 
-    def __init__(self, target_ms: int, fixed: int = 0) -> None:
+    def __init__(self, target_ms: int, fixed: int = 0, backlog_ms: int | None = None) -> None:
         self._target = target_ms
         self._fixed = fixed
+        self._backlog = target_ms if backlog_ms is None else backlog_ms
+        self._full = 0
+        """How many batches in a row were full."""
         self.limit = fixed or FIRST_BATCH
 
     def observe(self, records: int, duration_ms: float) -> None:
-        if self._fixed or records < self.limit // 2:
-            # A batch that was not full says nothing about what a full one would take.
+        if self._fixed:
             return
-        wanted = records * self._target / max(duration_ms, 1)
+        if records < self.limit // 2:
+            # A batch that was not full says nothing about what a full one would take.
+            if self._full >= BACKLOG_FROM:
+                self.limit = max(self.limit * self._target // self._backlog, FIRST_BATCH)
+            self._full = 0
+            return
+        self._full += 1
+        target = self._target if self._full < BACKLOG_FROM else self._backlog
+        wanted = records * target / max(duration_ms, 1)
         # One slow batch must not make the next one tiny, and the first ones carry start-up costs.
         self.limit = int(min(max(wanted, self.limit / 4, FIRST_BATCH), self.limit * 16, LARGEST_BATCH))
 
@@ -103,8 +120,8 @@ class Coordinator:
                 self._sources[str(node.id)] = node.spec.source
         self._uids = {str(node.id): node.uid for node in graph.graph.nodes.values()}
         self._bounded = graph.graph.bounded
-        target = settings.target_ms or (4000 if self._bounded else 1000)
-        self._sizer = BatchSizer(target, settings.max_records)
+        target = settings.target_ms or (TARGET_MS if self._bounded else LATENCY_TARGET_MS)
+        self._sizer = BatchSizer(target, settings.max_records, settings.target_ms or TARGET_MS)
         self._idle_tick = self._shortest_idleness()
         self._makers = makers_of_event_time(graph)
         self._aligned = aligned(graph, self._makers)

@@ -14,7 +14,7 @@ from firesteel.connectors.sequence import GeneratedSource
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.engine.coordinator import FIRST_BATCH, LARGEST_BATCH, BatchSizer, Coordinator, Word
+from firesteel.engine.coordinator import BACKLOG_FROM, FIRST_BATCH, LARGEST_BATCH, BatchSizer, Coordinator, Word
 from firesteel.engine.settings import Settings
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.specs import SourceSpec
@@ -254,6 +254,35 @@ class TestSizes:
         sizer = BatchSizer(target_ms=1000)
         sizer.observe(10, 1_000_000)
         assert sizer.limit == FIRST_BATCH
+
+    def test_a_backlog_makes_batches_longer_until_it_is_gone(self) -> None:
+        sizer = BatchSizer(target_ms=1000, backlog_ms=4000)
+        sizer.limit = 100 * FIRST_BATCH
+        for _ in range(BACKLOG_FROM - 1):
+            sizer.observe(sizer.limit, 1000)
+        assert sizer.limit == 100 * FIRST_BATCH
+        sizer.observe(sizer.limit, 1000)
+        assert sizer.limit == 400 * FIRST_BATCH
+        sizer.observe(sizer.limit, 4000)
+        assert sizer.limit == 400 * FIRST_BATCH
+        for _ in range(2):
+            sizer.observe(10, 500)
+            assert sizer.limit == 100 * FIRST_BATCH
+        sizer.observe(sizer.limit, 1000)
+        assert sizer.limit == 100 * FIRST_BATCH
+
+    @pytest.mark.parametrize(
+        ("target", "full", "limit"), [(0, 1, 10), (0, BACKLOG_FROM, 40), (2000, 1, 20), (2000, BACKLOG_FROM, 20)]
+    )
+    def test_a_job_without_end_has_two_targets_unless_one_is_given(self, target: int, full: int, limit: int) -> None:
+        endless = DataGeneratorSource(lambda n: n)
+        sizer = coordinator(
+            lambda env: env.from_source(endless, NONE, "n").print(), 1, Settings(target_ms=target)
+        )._sizer
+        for _ in range(full):
+            sizer.limit = FIRST_BATCH
+            sizer.observe(FIRST_BATCH, 100)
+        assert sizer.limit == limit * FIRST_BATCH
 
     def test_a_fixed_size_stays(self) -> None:
         sizer = BatchSizer(target_ms=1000, fixed=7)

@@ -39,12 +39,19 @@ class _States:
         assert operator.operator_state is not None
         self.store: OperatorState = operator.operator_state
         self._declared = {descriptor.name: descriptor for descriptor in operator.spec.descriptors}
+        self._asked: dict[str, tuple[MapStateDescriptor, ReadOnlyBroadcastState[Any, Any]]] = {}
+        """For each name the descriptor that was last asked with: to compare it for every record would cost much."""
 
     def writable(self, descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         return self.store.get_broadcast_state(self._checked(descriptor))
 
     def read_only(self, descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
-        return self.store.get_read_only_broadcast_state(self._checked(descriptor))
+        asked = self._asked.get(descriptor.name)
+        if asked is not None and asked[0] is descriptor:
+            return asked[1]
+        found = self.store.get_read_only_broadcast_state(self._checked(descriptor))
+        self._asked[descriptor.name] = (descriptor, found)
+        return found
 
     def _checked(self, descriptor: MapStateDescriptor) -> MapStateDescriptor:
         declared = self._declared.get(descriptor.name)
