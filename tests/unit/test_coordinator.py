@@ -272,7 +272,7 @@ class TestSizes:
         assert sizer.limit == 100 * FIRST_BATCH
 
     @pytest.mark.parametrize(
-        ("target", "full", "limit"), [(0, 1, 10), (0, BACKLOG_FROM, 40), (2000, 1, 20), (2000, BACKLOG_FROM, 20)]
+        ("target", "full", "limit"), [(0, 1, 1), (0, BACKLOG_FROM, 4), (2000, 1, 2), (2000, BACKLOG_FROM, 2)]
     )
     def test_a_job_without_end_has_two_targets_unless_one_is_given(self, target: int, full: int, limit: int) -> None:
         endless = DataGeneratorSource(lambda n: n)
