@@ -281,7 +281,7 @@ class TestSizes:
         )._sizer
         for _ in range(full):
             sizer.limit = FIRST_BATCH
-            sizer.observe(FIRST_BATCH, 100)
+            sizer.observe(FIRST_BATCH, 1000)
         assert sizer.limit == limit * FIRST_BATCH
 
     def test_a_fixed_size_stays(self) -> None:
