@@ -42,6 +42,9 @@ class CollectionSource(SplitSource):
     def for_tasks(self) -> CollectionSource:
         return CollectionSource((), self._size)
 
+    def ends_within(self, records: int) -> bool:
+        return self._size <= records
+
     def initial(self) -> int:
         return 0
 

@@ -25,6 +25,9 @@ class SequenceSource(SplitSource):
         self._start = start
         self._size = max(0, end - start + 1)
 
+    def ends_within(self, records: int) -> bool:
+        return self._size <= records
+
     def initial(self) -> int:
         return 0
 

@@ -48,6 +48,10 @@ class SplitSource(ABC):
         """What travels to the tasks: only what ``read`` needs."""
         return self
 
+    def ends_within(self, records: int) -> bool:
+        """Whether it is known, before the source starts, to have no more than so many records."""
+        return False
+
     @abstractmethod
     def initial(self) -> Any:
         """The position before the first record."""

@@ -51,6 +51,9 @@ class TextFileSource(SplitSource):
         files = tuple((os.path.abspath(name), os.path.getsize(name)) for name in names)
         return cls(tuple(file for file in files if file[1]), charset)
 
+    def ends_within(self, records: int) -> bool:
+        return self._size <= records * BYTES_PER_RECORD
+
     def initial(self) -> int:
         return 0
 

@@ -36,8 +36,8 @@ class Settings:
     ui: bool = False
     """``firesteel.spark.ui``: whether Spark's own web page is served (on loopback)."""
     jit: str = "auto"
-    """``firesteel.spark.jit``: how the driver's JVM compiles: ``quick`` for a fast start, ``full`` for fast calls of
-    the state store, ``auto`` for the first if all sources are bounded and the state is in the workers' memory."""
+    """``firesteel.spark.jit``: how the driver's JVM compiles: ``quick`` for a fast start, ``full`` for a long
+    run, ``auto`` for the first if all sources are known to be small."""
     progress: bool | None = None
     """``firesteel.progress``: the live line; by default only on a terminal."""
     crash_points: CrashPoints = field(default_factory=CrashPoints)

@@ -10,6 +10,7 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from firesteel.common.typeinfo import TypeInformation
+from firesteel.connectors.source import SplitSource
 from firesteel.errors import Location, ProgramError
 from firesteel.graph.specs import OperatorSpec, SourceSpec, UnionSpec
 from firesteel.graph.transformations import Chaining, Edge, Partitioning, Program, Ship, Transformation
@@ -60,9 +61,13 @@ class StreamGraph:
         return [edge for edge in self.edges if edge.source == node_id]
 
     @property
+    def sources(self) -> list[SplitSource]:
+        specs = (node.spec for node in self.nodes.values())
+        return [spec.source for spec in specs if isinstance(spec, SourceSpec)]
+
+    @property
     def bounded(self) -> bool:
-        sources = (node.spec for node in self.nodes.values())
-        return all(spec.source.bounded for spec in sources if isinstance(spec, SourceSpec))
+        return all(source.bounded for source in self.sources)
 
 
 def default_max_parallelism(parallelism: int) -> int:

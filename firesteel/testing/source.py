@@ -90,6 +90,9 @@ class ScriptReader(SplitSource):
     def for_tasks(self) -> SplitSource:
         return ScriptReader({}, [], self._has_splits)
 
+    def ends_within(self, records: int) -> bool:
+        return self.bounded and self._end <= records
+
     def initial(self) -> int:
         return 0
 

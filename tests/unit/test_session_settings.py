@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sparkkit import spark_env
 
 from firesteel.common import Configuration, WatermarkStrategy
+from firesteel.connectors.collection import CollectionSource
+from firesteel.connectors.sequence import GeneratedSource, SequenceSource
+from firesteel.connectors.text import TextFileSource
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.engine.settings import Settings
 from firesteel.engine.spark import job, session
 from firesteel.errors import ConfigurationError
+from firesteel.testing import ListSource
 
 
 class Asked(Exception):
@@ -19,17 +24,17 @@ class Asked(Exception):
 
 
 @pytest.mark.parametrize(
-    ("config", "bounded", "flag"),
+    ("count", "jit", "flag"),
     [
-        ({}, True, True),
-        ({}, False, False),
-        ({"state.backend.type": "rocksdb"}, True, False),
-        ({"state.backend.type": "rocksdb", "firesteel.spark.jit": "quick"}, True, True),
-        ({"firesteel.spark.jit": "full"}, True, False),
+        (100_000, "auto", True),
+        (100_001, "auto", False),
+        (None, "auto", False),
+        (None, "quick", True),
+        (10, "full", False),
     ],
 )
 def test_a_job_with_much_to_do_has_the_full_compiler(
-    config: dict[str, str], bounded: bool, flag: bool, monkeypatch: pytest.MonkeyPatch
+    count: int | None, jit: str, flag: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[bool] = []
 
@@ -39,15 +44,27 @@ def test_a_job_with_much_to_do_has_the_full_compiler(
 
     monkeypatch.setattr(session, "_export", export)
     monkeypatch.setattr(job, "get_session", session._start)
-    env = spark_env(config=config)
-    if bounded:
-        stream = env.from_collection([1])
-    else:
-        stream = env.from_source(DataGeneratorSource(lambda n: n), WatermarkStrategy.no_watermarks(), "numbers")
-    stream.print()
+    env = spark_env(config={"firesteel.spark.jit": jit})
+    numbers = env.from_source(DataGeneratorSource(lambda n: n, count), WatermarkStrategy.no_watermarks(), "numbers")
+    numbers.union(env.from_collection([1])).print()
     with pytest.raises(Asked):
         env.execute()
     assert asked == [flag]
+
+
+def test_what_a_source_knows_of_its_size(tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_text("a line\n" * 100)
+    small = [
+        CollectionSource.of([1, 2]),
+        SequenceSource(1, 2),
+        GeneratedSource(lambda n: n, 2, 1.0),
+        TextFileSource.of(str(file)),
+        ListSource([[1]]).split_source(),
+    ]
+    assert all(source.ends_within(100) for source in small)
+    assert not any(source.ends_within(1) for source in small)
+    assert not GeneratedSource(lambda n: n, None, 1.0).ends_within(100)
 
 
 def test_no_other_compiler_is_known() -> None:

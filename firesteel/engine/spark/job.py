@@ -46,6 +46,9 @@ __all__ = ["SparkJob"]
 
 logger = logging.getLogger("firesteel")
 
+FEW_RECORDS = 100_000
+"""With no more than so many records of each source, a job is over before it would gain from a slower start."""
+
 
 class SparkJob(EngineJob):
     """A job whose stages are Spark's, whose state is in Spark's state store, whose log is Spark's checkpoint."""
@@ -67,10 +70,6 @@ class SparkJob(EngineJob):
     def processes_stay(self) -> bool:
         return affinity.available()
 
-    @property
-    def _backend(self) -> str:
-        return backend_name(self.submission.configuration, self.submission.state_backend)
-
     def prepare(self) -> str:
         # 1. The job's local folder: what the source's processes read. It goes with the job.
         self._directory = tempfile.mkdtemp(prefix="firesteel-")
@@ -79,7 +78,7 @@ class SparkJob(EngineJob):
         remote = is_remote(self.checkpointing.folder or "")
         changed = not remote and self._claim_folder(LOCAL)
         # 3. Spark. A folder on a file system that only Spark knows can be looked at from now on.
-        lasting = not self.spec.graph.graph.bounded or self._backend != "hashmap"
+        lasting = not all(source.ends_within(FEW_RECORDS) for source in self.spec.graph.graph.sources)
         session = self._session = get_session(self.settings, self.spec.name, lasting)
         if remote:
             changed = self._claim_folder(HadoopStorage(session))
@@ -100,7 +99,8 @@ class SparkJob(EngineJob):
         """Makes the folder this job's. Returns whether that changed what tasks must know of the job."""
         assert self._directory is not None
         durable = self.checkpointing.folder
-        manifest = Manifest.of(self.spec.name, self.spec.graph, self._backend)
+        backend = backend_name(self.submission.configuration, self.submission.state_backend)
+        manifest = Manifest.of(self.spec.name, self.spec.graph, backend)
         sources = None
         if storage is not LOCAL:
             # Sources run beside the driver and write plain files.
