@@ -16,6 +16,7 @@ from postgreskit import database, postgres_server, why_not
 
 from firesteel.common import Configuration
 from firesteel.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
+from firesteel.engine import backends
 
 __all__ = ["database", "postgres_server"]
 
@@ -126,6 +127,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FIRESTEEL_CONF_DIR", "FIRESTEEL_SETTINGS", "FIRESTEEL_MASTER"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rocksdb backend reads from the store what does not fit into memory, so in tests little should fit."""
+    monkeypatch.setattr(backends, "MEMORY_PER_SLOT", "2 kb")
 
 
 @pytest.fixture

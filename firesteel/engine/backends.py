@@ -16,6 +16,7 @@ from firesteel.runtime.state.tables import TableFactory
 __all__ = ["backend_name", "table_factory"]
 
 _PLENTY = 4 * 1024**3
+MEMORY_PER_SLOT = "512 mb"
 
 _PORT = ("memory", "table", "blocks", "scan", "swept")
 
@@ -34,12 +35,12 @@ def table_factory(
     """
     kind = backend_name(configuration, chosen)
     if kind == "hashmap":
-        return HashMapTables() if resident else RocksDBTables(_PLENTY)
+        return HashMapTables() if resident else RocksDBTables(_PLENTY, resident)
     if kind == "rocksdb":
-        memory = configuration.get_memory_bytes("state.backend.rocksdb.memory.fixed-per-slot", "512 mb")
+        memory = configuration.get_memory_bytes("state.backend.rocksdb.memory.fixed-per-slot", MEMORY_PER_SLOT)
         # The operators of a slot share what it has.
         stateful = sum(node.spec.stateful for node in graph.graph.nodes.values())
-        return RocksDBTables(memory // max(1, stateful))
+        return RocksDBTables(memory // max(1, stateful), resident)
     factory: Any = chosen.factory if isinstance(chosen, CustomStateBackend) else kind
     tables: TableFactory = (_imported(factory) if isinstance(factory, str) else factory)(configuration)
     missing = [name for name in _PORT if not hasattr(tables, name)]

@@ -37,6 +37,11 @@ def tables(chosen: StateBackend | None = None, reduces: int = 1, **settings: str
     return table_factory(configuration, chosen, graph(reduces))
 
 
+@pytest.fixture(autouse=True)
+def _little_memory() -> None:
+    """Here the defaults are tested."""
+
+
 def test_hashmap_is_the_default_and_the_program_wins() -> None:
     assert tables() == tables(state_backend_type="hashmap") == HashMapTables()
     assert tables(state_backend_type="rocksdb") == RocksDBTables(512 * MB)
@@ -52,7 +57,10 @@ def test_the_memory_of_a_slot_is_shared() -> None:
 
 
 def test_without_processes_that_stay_nothing_is_read_whole() -> None:
-    assert isinstance(table_factory(Configuration(), None, graph(), resident=False), RocksDBTables)
+    for settings in ({}, {"state.backend.type": "rocksdb"}):
+        found = table_factory(Configuration.from_dict(settings), None, graph(), resident=False)
+        assert isinstance(found, RocksDBTables)
+        assert not found.resident
 
 
 class Mine(RocksDBTables):

@@ -8,8 +8,8 @@ from typing import Any
 
 from firesteel.datastream.state import StateTtlConfig
 from firesteel.runtime.state.cells import CellTable
+from firesteel.runtime.state.growing import GrowingTable, scan_growing
 from firesteel.runtime.state.log import LogTable, scan_log
-from firesteel.runtime.state.pages import PagedTable, scan_pages
 from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import Table
 
@@ -41,15 +41,17 @@ class RocksDBTables:
     """State in the store, in memory what was used last."""
 
     memory: int = 512 * 1024 * 1024
+    resident: bool = True
+    """Whether a subtask's batches run in one process, so that what fits into memory need not be read again."""
 
     def table(self, prefix: bytes, store: StateStore, shape: dict[str, Any]) -> Table:
-        return PagedTable(prefix, store, shape)
+        return GrowingTable(prefix, store, shape, fits=self.resident and self.memory > 0)
 
     def blocks(self, prefix: bytes, store: StateStore, shape: dict[str, Any]) -> Table:
         return CellTable(prefix, store, shape)
 
     def scan(self, prefix: bytes, store: StateStore, shape: dict[str, Any]) -> Iterator[tuple[list[Any], list[Any]]]:
-        return scan_pages(prefix, store, shape)
+        return scan_growing(prefix, store, shape)
 
     def swept(self, config: StateTtlConfig, records: int) -> int:
         strategy = config.get_cleanup_strategies().get_rocksdb_compact_filter_cleanup_strategy()

@@ -104,6 +104,11 @@ class LogTable(Table):
     def relieve(self, keep: int = 0) -> None:
         """Everything must stay in memory."""
 
+    @property
+    def cells(self) -> list[bytes]:
+        """All that the store has of it."""
+        return [self._cell(number) for number in self._sizes]
+
     # Reading
 
     def _read_all(self) -> None:
@@ -133,7 +138,7 @@ class LogTable(Table):
             return
         written, removed = self._collect()
         if not self.live:
-            yield from ((self._cell(number), None) for number in self._sizes)
+            yield from ((cell, None) for cell in self.cells)
             self._sizes.clear()
             self._cells.clear()
             self._shape["bytes"] = 0

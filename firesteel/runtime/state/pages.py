@@ -34,12 +34,15 @@ from firesteel.runtime.keys import stable_hashes
 from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import KEEP, NEW, Entry, Judge, Table
 
-__all__ = ["PagedTable", "pages_of", "scan_pages", "slot"]
+__all__ = ["ENTRY_OVERHEAD", "PagedTable", "pages_of", "scan_pages", "slot"]
 
 _PAGE = struct.Struct(">I")
 
 SMALL_PAGE = 16
 LARGE_PAGE = 1024
+LARGE_PAGE_OUTGROWN = 64
+"""The largest page of a table that was too large for memory: its batches may turn out small, and large pages then cost
+much until they are split."""
 TOUCHES_TO_ENTRIES = 16
 """A page may have this many times the entries that a batch touches in it: what is copied for nothing stays bounded."""
 JOINED_FROM = 4
@@ -48,7 +51,7 @@ PAGE_BYTES = 256 * 1024
 GROWTH = 1.5
 """A page is written anew when what is behind it has made it so many times as long."""
 _READ_AT_ONCE = 256
-_OVERHEAD = 300
+ENTRY_OVERHEAD = 300
 """About what an entry costs in memory beyond its pickled bytes."""
 _PAGE_OVERHEAD = 500
 
@@ -87,7 +90,7 @@ class PagedTable(Table):
     (1, None)
     """
 
-    def __init__(self, prefix: bytes, store: StateStore, shape: dict[str, Any]) -> None:
+    def __init__(self, prefix: bytes, store: StateStore, shape: dict[str, Any], outgrown: bool = False) -> None:
         self.live = {}
         self.dirty = []
         self._prefix = prefix + b"\0"
@@ -103,6 +106,8 @@ class PagedTable(Table):
         """How many bytes there are in ``_cells``, and in those of them whose entries are in memory."""
         self._walks = 0
         """How many go through all pages just now: then no page may move behind them."""
+        if outgrown:
+            shape["largest"] = LARGE_PAGE_OUTGROWN
         self.reopen(store, shape)
 
     def reopen(self, store: StateStore, shape: dict[str, Any]) -> None:
@@ -113,7 +118,7 @@ class PagedTable(Table):
 
     @property
     def held(self) -> int:
-        entries = 2 * self._bytes_of_members + _OVERHEAD * len(self.live)
+        entries = 2 * self._bytes_of_members + ENTRY_OVERHEAD * len(self.live)
         return self._bytes + entries + _PAGE_OVERHEAD * len(self._cells)
 
     def relieve(self, keep: int = 0) -> None:
@@ -260,7 +265,8 @@ class PagedTable(Table):
         """How many pages the table should have, at most a few times as many as the batch changed more or less."""
         pages: int = self._shape["pages"]
         entries: int = self._shape["entries"]
-        room = min(max(touched / len(changed) * TOUCHES_TO_ENTRIES, SMALL_PAGE), LARGE_PAGE)
+        largest = self._shape.get("largest", LARGE_PAGE)
+        room = min(max(touched / len(changed) * TOUCHES_TO_ENTRIES, SMALL_PAGE), largest)
         known = sum(self._stored[number] for number in changed)
         if known:
             # Large entries make large pages: what a page costs to read and write is bounded in bytes, too.

@@ -3,6 +3,7 @@
 Two families of adapters. :class:`~firesteel.runtime.state.log.LogTable` (backend ``hashmap``) holds everything in
 memory and appends to the store what a batch changed. :class:`~firesteel.runtime.state.pages.PagedTable` and
 :class:`~firesteel.runtime.state.cells.CellTable` (backend ``rocksdb``) read what a batch needs and let go of it again.
+:class:`~firesteel.runtime.state.growing.GrowingTable` is the one and then the other: a log while all of it fits.
 
 An entry is a list [value, home, key]. ``home`` says where in the store it is, and turns negative when the entry is
 changed; then it stands in ``dirty``, once. So a change costs no look-up beyond that of the entry, and writing a batch
