@@ -16,7 +16,7 @@ from firesteel.runtime.state.tables import TableFactory
 __all__ = ["backend_name", "table_factory"]
 
 _PLENTY = 4 * 1024**3
-MEMORY_PER_SLOT = "512 mb"
+MEMORY_PER_SLOT = "768 mb"
 
 _PORT = ("memory", "table", "blocks", "scan", "swept")
 

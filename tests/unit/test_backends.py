@@ -44,8 +44,8 @@ def _little_memory() -> None:
 
 def test_hashmap_is_the_default_and_the_program_wins() -> None:
     assert tables() == tables(state_backend_type="hashmap") == HashMapTables()
-    assert tables(state_backend_type="rocksdb") == RocksDBTables(512 * MB)
-    assert tables(EmbeddedRocksDBStateBackend(), state_backend_type="hashmap") == RocksDBTables(512 * MB)
+    assert tables(state_backend_type="rocksdb") == RocksDBTables(768 * MB)
+    assert tables(EmbeddedRocksDBStateBackend(), state_backend_type="hashmap") == RocksDBTables(768 * MB)
     assert tables(HashMapStateBackend(), state_backend_type="rocksdb") == HashMapTables()
 
 

@@ -40,7 +40,7 @@ class HashMapTables:
 class RocksDBTables:
     """State in the store, in memory what was used last."""
 
-    memory: int = 512 * 1024 * 1024
+    memory: int = 768 * 1024 * 1024
     resident: bool = True
     """Whether a subtask's batches run in one process, so that what fits into memory need not be read again."""
 

@@ -8,12 +8,14 @@ be found in the store key by key: pages do that. When memory is short, all entri
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from firesteel.runtime.state.log import LogTable, scan_log
-from firesteel.runtime.state.pages import ENTRY_OVERHEAD, PagedTable, scan_pages
+from firesteel.runtime.state.pages import PagedTable, scan_pages
 from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import NEW, Judge, Table
+from firesteel.runtime.state.weight import SAMPLE, Scale
 
 __all__ = ["GrowingTable", "scan_growing"]
 
@@ -45,6 +47,8 @@ class GrowingTable(Table):
         self.live, self.dirty = self._table.live, self._table.dirty
         self._store, self._shape = store, shape
         self._outgrown = not fits
+        self._scale = Scale()
+        self._scale.learn(list(islice(self.live.values(), SAMPLE)))
 
     def reopen(self, store: StateStore, shape: dict[str, Any]) -> None:
         self._store, self._shape = store, shape
@@ -54,10 +58,7 @@ class GrowingTable(Table):
     def held(self) -> int:
         if isinstance(self._table, PagedTable):
             return self._table.held
-        entries = len(self.live)
-        written = sum(self._shape["segments"].values())
-        stored: int = self._shape.get("bytes", 0) * entries // max(1, entries, written)
-        return 2 * stored + ENTRY_OVERHEAD * entries
+        return self._scale.of(len(self.live))
 
     def relieve(self, keep: int = 0) -> None:
         if isinstance(self._table, PagedTable):
@@ -67,8 +68,10 @@ class GrowingTable(Table):
             self._outgrown = True
 
     def changes(self) -> Iterator[tuple[bytes, bytes | None]]:
-        if self._outgrown and isinstance(self._table, LogTable):
-            yield from self._turn(self._table)
+        if isinstance(self._table, LogTable):
+            self._scale.learn(self.dirty)
+            if self._outgrown:
+                yield from self._turn(self._table)
         yield from self._table.changes()
 
     def _turn(self, log: LogTable) -> Iterator[tuple[bytes, None]]:

@@ -33,8 +33,9 @@ from typing import Any
 from firesteel.runtime.keys import stable_hashes
 from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import KEEP, NEW, Entry, Judge, Table
+from firesteel.runtime.state.weight import Scale
 
-__all__ = ["ENTRY_OVERHEAD", "PagedTable", "pages_of", "scan_pages", "slot"]
+__all__ = ["PagedTable", "pages_of", "scan_pages", "slot"]
 
 _PAGE = struct.Struct(">I")
 
@@ -51,8 +52,6 @@ PAGE_BYTES = 256 * 1024
 GROWTH = 1.5
 """A page is written anew when what is behind it has made it so many times as long."""
 _READ_AT_ONCE = 256
-ENTRY_OVERHEAD = 300
-"""About what an entry costs in memory beyond its pickled bytes."""
 _PAGE_OVERHEAD = 500
 
 
@@ -102,8 +101,9 @@ class PagedTable(Table):
         """Pages as the store has them (nothing for one that it does not have), what was used last at the end."""
         self._plain: dict[int, int] = {}
         """How many bytes every page in memory had when it was written anew."""
-        self._bytes = self._bytes_of_members = 0
-        """How many bytes there are in ``_cells``, and in those of them whose entries are in memory."""
+        self._bytes = 0
+        """How many bytes there are in ``_cells``."""
+        self._scale = Scale()
         self._walks = 0
         """How many go through all pages just now: then no page may move behind them."""
         if outgrown:
@@ -118,14 +118,12 @@ class PagedTable(Table):
 
     @property
     def held(self) -> int:
-        entries = 2 * self._bytes_of_members + ENTRY_OVERHEAD * len(self.live)
-        return self._bytes + entries + _PAGE_OVERHEAD * len(self._cells)
+        return self._bytes + self._scale.of(len(self.live)) + _PAGE_OVERHEAD * len(self._cells)
 
     def relieve(self, keep: int = 0) -> None:
         assert not self.dirty, "changes() comes before relieve()"
         for part in (self.live, self._members, self._stored, self._plain):
             part.clear()
-        self._bytes_of_members = 0
         oldest = iter(list(self._cells))
         while self._cells and self.held > keep:
             self._bytes -= len(self._cells.pop(next(oldest)))
@@ -176,13 +174,13 @@ class PagedTable(Table):
             for number, cell in zip(missing, found, strict=True):
                 self._keep(number, cell or b"")
             for number in window:
-                raw = self._cells[number]
-                keys, values, self._plain[number] = _parts(raw)
+                keys, values, self._plain[number] = _parts(self._cells[number])
                 home = number + 1
                 entries = [[value, home, key] for key, value in zip(keys, values, strict=True)]
                 self._members[number] = entries
                 self._stored[number] = len(entries)
-                self._bytes_of_members += len(raw)
+                if not self._scale.learnt:
+                    self._scale.learn(entries)
                 self.live.update(zip(keys, entries, strict=True))
 
     def _keep(self, number: int, cell: bytes) -> int:
@@ -202,6 +200,7 @@ class PagedTable(Table):
             return
         dirty = self.dirty[:]
         self.dirty.clear()
+        self._scale.learn(dirty)
         self._settle([entry for entry in dirty if entry[1] == NEW])
         for entry in dirty:
             if entry[1] < 0:
@@ -222,7 +221,6 @@ class PagedTable(Table):
             self._stored[number] = len(page)
             cell = self._encode(number, page, touched[number])
             growth = self._keep(number, cell)
-            self._bytes_of_members += growth
             self._shape["bytes"] = self._shape.get("bytes", 0) + growth
             if number >= self._shape["pages"]:
                 for part in (self._members, self._stored, self._plain, self._cells):
@@ -265,7 +263,7 @@ class PagedTable(Table):
         """How many pages the table should have, at most a few times as many as the batch changed more or less."""
         pages: int = self._shape["pages"]
         entries: int = self._shape["entries"]
-        largest = self._shape.get("largest", LARGE_PAGE)
+        largest: int = self._shape.get("largest", LARGE_PAGE)
         room = min(max(touched / len(changed) * TOUCHES_TO_ENTRIES, SMALL_PAGE), largest)
         known = sum(self._stored[number] for number in changed)
         if known:
