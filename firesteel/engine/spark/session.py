@@ -41,6 +41,10 @@ DEFAULTS = {
     # RocksDB's memory is outside the JVM's heap: without a limit it would grow with the state.
     f"{_STATE_STORE}.rocksdb.boundedMemoryUsage": "true",
     f"{_STATE_STORE}.rocksdb.maxMemoryUsageMB": "512",
+    # With a limit, indexes of blocks have to share it, too. With the small blocks that are Spark's default they do not
+    # fit when the state is some hundred MB large; then every read loads and unpacks one again, which takes 1.7 ms
+    # instead of 0.05.
+    f"{_STATE_STORE}.rocksdb.blockSizeKB": "32",
     # Counting rows would cost every write a read.
     f"{_STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
     # A subtask is a partition: nothing may merge or split partitions behind our back.
