@@ -32,6 +32,17 @@ def test_repartitioning_by_the_tokens_gives_one_subtask_a_partition(spark: Spark
         assert {row.place: row.r for row in placed} == dict(enumerate(tokens))
 
 
+def test_what_keeps_rocksdb_within_its_memory(spark: SparkSession) -> None:
+    """The limit itself, indexes that fit into it, and (where it can be seen) few heaps for the JVM's many threads."""
+    prefix = "spark.sql.streaming.stateStore.rocksdb."
+    assert spark.conf.get(prefix + "boundedMemoryUsage") == "true"
+    assert spark.conf.get(prefix + "maxMemoryUsageMB") == "512"
+    assert spark.conf.get(prefix + "blockSizeKB") == "32"
+    environment = Path(f"/proc/{spark.sparkContext._gateway.proc.pid}/environ")  # type: ignore[union-attr]
+    if environment.exists():
+        assert b"MALLOC_ARENA_MAX=2" in environment.read_bytes().split(b"\0")
+
+
 CHANGES = [
     [(b"key-%d" % n, b"value-%d" % n) for n in range(200)],
     [(b"key-%d" % n, None) for n in range(0, 200, 3)] + [(b"key-%d" % n, b"new" * 1000) for n in range(1, 200, 3)],

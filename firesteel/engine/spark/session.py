@@ -64,6 +64,10 @@ DEFAULTS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
 }
 
+_FEW_ARENAS = ("MALLOC_ARENA_MAX", "2")
+"""The C library gives threads heaps of their own, and Spark's state server is a new thread in every batch: what RocksDB
+frees in one is not found by the next, and the JVM takes several times the memory that RocksDB is allowed."""
+
 LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -73,6 +77,9 @@ LOCAL = {
     "spark.shuffle.spill.compress": "false",
     "spark.broadcast.compress": "false",
 }
+
+
+ELSEWHERE = {f"spark.executorEnv.{_FEW_ARENAS[0]}": _FEW_ARENAS[1]}
 
 
 def get_session(settings: Settings, name: str, lasting: bool = False) -> SparkSession:
@@ -116,7 +123,7 @@ def _start(settings: Settings, name: str, lasting: bool) -> SparkSession:
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.home)
     local = _is_local(settings.master)
-    options = {**DEFAULTS, **(LOCAL if local else {}), **settings.spark}
+    options = {**DEFAULTS, **(LOCAL if local else ELSEWHERE), **settings.spark}
     if settings.ui:
         options["spark.ui.enabled"] = "true"
     if local:
@@ -184,6 +191,7 @@ def _export(home: SparkHome | None, options: dict[str, str], quick: bool) -> Non
     """What the JVM learns from its environment."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault(*_FEW_ARENAS)
     if home is None:
         return
     os.environ["SPARK_HOME"] = str(home.path)

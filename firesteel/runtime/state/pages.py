@@ -1,6 +1,6 @@
 """A table from user keys to values that reads what a batch touches, kept in pages.
 
-A call to Spark's state store costs a hundred microseconds and more, a dict look-up tens of nanoseconds. So the store
+A call to Spark's state store costs tens of microseconds, a dict look-up tens of nanoseconds. So the store
 holds pages, each with all entries whose hash falls into it, and a batch reads each page it needs once and writes each
 page it changed once. The table grows and shrinks by linear hashing: single pages are split or joined, so that no batch
 rewrites what it has nothing to do with, and its cost depends on what it touches, not on the size of the state.
@@ -260,7 +260,7 @@ class PagedTable(Table):
         return page
 
     def _wanted_pages(self, touched: int, changed: dict[int, Any]) -> int:
-        """How many pages the table should have, at most a few times as many as the batch changed more or less."""
+        """How many pages the table should have, at most about as many more or less as the batch changed."""
         pages: int = self._shape["pages"]
         entries: int = self._shape["entries"]
         largest: int = self._shape.get("largest", LARGE_PAGE)
@@ -270,7 +270,7 @@ class PagedTable(Table):
             # Large entries make large pages: what a page costs to read and write is bounded in bytes, too.
             room = min(room, max(1, PAGE_BYTES * known // max(1, sum(len(self._cells[number]) for number in changed))))
         wanted = max(1, math.ceil(entries / room))
-        reach = 2 * len(changed) + touched // SMALL_PAGE
+        reach = len(changed) + touched // SMALL_PAGE
         if wanted > pages:
             return min(wanted, pages + reach)
         if wanted * JOINED_FROM <= pages and not self._walks:
