@@ -14,7 +14,7 @@ from typing import Any
 from firesteel.runtime.state.log import LogTable, scan_log
 from firesteel.runtime.state.pages import PagedTable, scan_pages
 from firesteel.runtime.state.store import StateStore
-from firesteel.runtime.state.tables import NEW, Judge, Table
+from firesteel.runtime.state.tables import Judge, Table
 from firesteel.runtime.state.weight import SAMPLE, Scale
 
 __all__ = ["GrowingTable", "scan_growing"]
@@ -78,13 +78,8 @@ class GrowingTable(Table):
         """Makes pages of all entries: they are written with the next changes, like new ones."""
         cells = log.cells
         self._shape.clear()
-        self._table = PagedTable(self._prefix, self._store, self._shape, outgrown=True)
-        self._table.live, self._table.dirty = live, dirty = self.live, self.dirty
-        for key in [key for key, entry in live.items() if entry[0] is None]:
-            del live[key]
-        dirty[:] = live.values()
-        for entry in dirty:
-            entry[1] = NEW
+        self._table = PagedTable(self._prefix, self._store, self._shape)
+        self._table.adopt(self.live, self.dirty)
         for cell in cells:
             yield cell, None
 

@@ -89,7 +89,7 @@ class PagedTable(Table):
     (1, None)
     """
 
-    def __init__(self, prefix: bytes, store: StateStore, shape: dict[str, Any], outgrown: bool = False) -> None:
+    def __init__(self, prefix: bytes, store: StateStore, shape: dict[str, Any]) -> None:
         self.live = {}
         self.dirty = []
         self._prefix = prefix + b"\0"
@@ -106,8 +106,6 @@ class PagedTable(Table):
         self._scale = Scale()
         self._walks = 0
         """How many go through all pages just now: then no page may move behind them."""
-        if outgrown:
-            shape["largest"] = LARGE_PAGE_OUTGROWN
         self.reopen(store, shape)
 
     def reopen(self, store: StateStore, shape: dict[str, Any]) -> None:
@@ -115,6 +113,18 @@ class PagedTable(Table):
         shape.setdefault("entries", 0)
         shape.setdefault("pages", 1)
         self.dirty.clear()
+
+    def adopt(self, live: dict[Any, Entry], dirty: list[Entry]) -> None:
+        """Begins with all entries of a table that outgrew memory: they are on one page, which is to be written."""
+        self.live, self.dirty = live, dirty
+        for key in [key for key, entry in live.items() if entry[0] is None]:
+            del live[key]
+        self._shape["largest"] = LARGE_PAGE_OUTGROWN
+        self._read([0])
+        self._members[0] = list(live.values())
+        dirty[:] = self._members[0]
+        for entry in dirty:
+            entry[1] = ~1
 
     @property
     def held(self) -> int:
