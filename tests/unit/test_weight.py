@@ -63,6 +63,14 @@ def test_what_is_only_read_is_weighed_too() -> None:
     assert 0.9 < later.held / held < 1.1
 
 
+def test_what_was_not_written_yet_is_weighed_too() -> None:
+    table = GrowingTable(b"t", MemoryStore(), {})
+    assert table.held == 0
+    for n in range(10):
+        table.put(n, "x" * 1_000_000)
+    assert 10_000_000 < table.held < 11_000_000
+
+
 def test_a_long_collection_is_known_by_its_first_elements() -> None:
     assert 0.9 < weight(list(range(1000, 101_000))) / (100_000 * (8 + 28)) < 1.1
     assert weight(["x" * 1000] * 10) > 10_000

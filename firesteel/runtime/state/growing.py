@@ -58,6 +58,9 @@ class GrowingTable(Table):
     def held(self) -> int:
         if isinstance(self._table, PagedTable):
             return self._table.held
+        if not self._scale.learnt:
+            # In its first batch nothing was written yet, but memory fills all the same.
+            self._scale.learn(self.dirty)
         return self._scale.of(len(self.live))
 
     def relieve(self, keep: int = 0) -> None:
