@@ -18,6 +18,7 @@ from firesteel.engine.manifest import COMMITS, Manifest
 from firesteel.engine.pickling import pickle_job
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.taking import copy_sources, outline
+from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.submission import Submission
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.frames import DRIVER, Frame
@@ -77,7 +78,7 @@ class MemoryJob(EngineJob):
         """The last batch that is done."""
 
     def prepare(self) -> str:
-        self._directory = tempfile.TemporaryDirectory(prefix="firesteel-")
+        self._directory = tempfile.TemporaryDirectory(prefix="job-", dir=scratch_folder())
         self.restore = self.find_restore()
         # Through pickle, as on a cluster: functions are copied, and what cannot be pickled is found here too.
         self._job = pickle_job(self.spec).load()

@@ -21,6 +21,7 @@ from firesteel.engine.coordinator import Coordinator
 from firesteel.engine.inbox import Inbox
 from firesteel.engine.manifest import JOB, CheckpointFolder, stored_folder
 from firesteel.engine.payload import JobPayload
+from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.settings import Settings
 from firesteel.engine.storage import joined
 from firesteel.errors import CheckpointError
@@ -53,7 +54,7 @@ def replay(path: str, batch: int | None, read_stores: ReadStores, program: JobSp
     number = _chosen(folder, batch)
     job = _without_sinks(program or _stored_job(folder))
     start, end = _offsets(folder, number)
-    with tempfile.TemporaryDirectory(prefix="firesteel-replay-") as directory:
+    with tempfile.TemporaryDirectory(prefix="replay-", dir=scratch_folder()) as directory:
         copied = os.path.join(directory, "sources")
         if os.path.isdir(folder.sources):
             shutil.copytree(folder.sources, copied)

@@ -11,6 +11,7 @@ from firesteel.engine.savepoints.manifest import SavepointManifest, StateEntry
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.restoring import load_manifest
 from firesteel.engine.savepoints.rows import RowFormat
+from firesteel.engine.scratch import scratch_folder
 from firesteel.errors import SavepointError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Savepoint:
         from firesteel.engine.spark.savepoints import savepoint_of_checkpoint
         from firesteel.engine.spark.state_frames import own_session
 
-        folder = tempfile.TemporaryDirectory(prefix="firesteel-state-")
+        folder = tempfile.TemporaryDirectory(prefix="state-", dir=scratch_folder())
         place = Place.of(folder.name).inside("savepoint")
         savepoint_of_checkpoint(own_session(), path, place)
         return Savepoint(place, load_manifest(place), kept=folder)

@@ -26,6 +26,7 @@ from firesteel.engine.manifest import CheckpointFolder, Manifest, is_checkpoint
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.taking import abandon, copy_sources, outline
+from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.spark import affinity
 from firesteel.engine.spark.errors import translate
 from firesteel.engine.spark.files import pack_job, write_job
@@ -72,7 +73,7 @@ class SparkJob(EngineJob):
 
     def prepare(self) -> str:
         # 1. The job's local folder: what the source's processes read. It goes with the job.
-        self._directory = tempfile.mkdtemp(prefix="firesteel-")
+        self._directory = tempfile.mkdtemp(prefix="job-", dir=scratch_folder())
         # 2. What cannot be pickled, and a checkpoint of another job, are found before Spark is started.
         packed = pack_job(self.spec, import_paths(self.settings))
         remote = is_remote(self.checkpointing.folder or "")

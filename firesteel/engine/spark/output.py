@@ -14,6 +14,8 @@ import threading
 import time
 from typing import Any
 
+from firesteel.engine.scratch import scratch_folder
+
 __all__ = ["forward_worker_output"]
 
 _CHATTER = re.compile(
@@ -23,7 +25,7 @@ _CHATTER = re.compile(
 
 def forward_worker_output(jvm: Any) -> None:
     """Starts passing on. It goes on for the life of the process."""
-    handle, path = tempfile.mkstemp(prefix="firesteel-output-")
+    handle, path = tempfile.mkstemp(prefix="output-", dir=scratch_folder())
     os.close(handle)
     stream = jvm.java.io.FileOutputStream(path, True)
     jvm.java.lang.System.setErr(jvm.java.io.PrintStream(stream, True))

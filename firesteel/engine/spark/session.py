@@ -17,9 +17,11 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.settings import Settings
 from firesteel.engine.spark.home import SparkHome, spark_home
 from firesteel.engine.spark.java import find_java
+from firesteel.engine.spark.jvm_process import no_jvm_left_behind, remove_with_jvm, temporary_folder_flag
 from firesteel.engine.spark.masters import check_master
 from firesteel.engine.spark.output import forward_worker_output
 from firesteel.engine.spark.warmup import warm_up_later
@@ -49,8 +51,6 @@ DEFAULTS = {
     f"{_STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
     # A subtask is a partition: nothing may merge or split partitions behind our back.
     "spark.sql.adaptive.enabled": "false",
-    # No folder for tables in the user's working directory.
-    "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "firesteel-warehouse"),
     # Plans are tiny and run for a few rows a task: generating and compiling Java for them costs more than it saves.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -123,7 +123,9 @@ def _start(settings: Settings, name: str, lasting: bool) -> SparkSession:
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.home)
     local = _is_local(settings.master)
-    options = {**DEFAULTS, **(LOCAL if local else ELSEWHERE), **settings.spark}
+    # No folder for tables in the user's working directory.
+    warehouse = {"spark.sql.warehouse.dir": str(scratch_folder() / "warehouse")}
+    options = {**DEFAULTS, **warehouse, **(LOCAL if local else ELSEWHERE), **settings.spark}
     if settings.ui:
         options["spark.ui.enabled"] = "true"
     if local:
@@ -137,7 +139,9 @@ def _start(settings: Settings, name: str, lasting: bool) -> SparkSession:
         builder = builder.config(key, value)
     threading.Thread(target=_preload, name="preload", daemon=True).start()
     try:
-        session = builder.getOrCreate()
+        with no_jvm_left_behind():
+            session = builder.getOrCreate()
+            remove_with_jvm(session.sparkContext._jvm, scratch_folder())
     except Exception as error:
         raise _setup_error(error, master, options) from error
     forward_worker_output(session.sparkContext._jvm)
@@ -195,7 +199,7 @@ def _export(home: SparkHome | None, options: dict[str, str], quick: bool) -> Non
     if home is None:
         return
     os.environ["SPARK_HOME"] = str(home.path)
-    flags = [f"-Xmx{options.get('spark.driver.memory', '1g')}"]
+    flags = [f"-Xmx{options.get('spark.driver.memory', '1g')}", *temporary_folder_flag(scratch_folder())]
     if quick:
         # Without the compiler that takes its time Spark starts a fifth faster; but a count of millions then takes a
         # fifth longer, and a call of the state store three times as long.
@@ -260,7 +264,7 @@ def _as_archive(path: str) -> str:
         return path
     import shutil
 
-    base = os.path.join(tempfile.mkdtemp(prefix="firesteel-files-"), os.path.basename(path))
+    base = os.path.join(tempfile.mkdtemp(prefix="files-", dir=scratch_folder()), os.path.basename(path))
     return shutil.make_archive(base, "zip", root_dir=os.path.dirname(path), base_dir=os.path.basename(path))
 
 
@@ -270,7 +274,7 @@ def _installed(requirements: str, cache: str | None) -> str:
     import shutil
     import subprocess
 
-    target = Path(tempfile.mkdtemp(prefix="firesteel-requirements-"))
+    target = Path(tempfile.mkdtemp(prefix="requirements-", dir=scratch_folder()))
     command: list[Any] = [sys.executable, "-m", "pip", "install", "-q", "-r", requirements, "-t", target / "packages"]
     if cache:
         command += ["--no-index", "--find-links", cache]

@@ -1,0 +1,54 @@
+"""The JVM as a process of ours: it neither outlives a start that was interrupted, nor leaves files behind."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyspark.java_gateway
+
+__all__ = ["no_jvm_left_behind", "remove_with_jvm", "temporary_folder_flag"]
+
+
+@contextlib.contextmanager
+def no_jvm_left_behind() -> Iterator[None]:
+    """Around Spark's start: whatever ends it early, Ctrl-C above all, ends the JVM, too.
+
+    PySpark starts the JVM, waits for it, and forgets it when it is interrupted there. The JVM would end when its
+    standard input does, but it looks at that only once it has told its port, in a folder that is gone by then.
+    """
+    started: list[subprocess.Popen[Any]] = []
+    original = pyspark.java_gateway.Popen
+
+    def recorded(*arguments: Any, **options: Any) -> subprocess.Popen[Any]:
+        process: subprocess.Popen[Any] = original(*arguments, **options)
+        started.append(process)
+        return process
+
+    pyspark.java_gateway.Popen = recorded
+    try:
+        yield
+    except BaseException:
+        for process in started:
+            process.kill()
+            process.wait()
+        raise
+    finally:
+        pyspark.java_gateway.Popen = original
+
+
+def temporary_folder_flag(folder: Path) -> list[str]:
+    """Where the JVM puts Spark's local files and its native libraries."""
+    text = str(folder)
+    # The launcher splits its flags at white space.
+    return [] if any(letter.isspace() for letter in text) else [f"-Djava.io.tmpdir={text}"]
+
+
+def remove_with_jvm(jvm: Any, folder: Path) -> None:
+    """Has the JVM remove the folder when it ends, also because this process was killed."""
+    # Without it the next process of this user removes the folder.
+    with contextlib.suppress(Exception):
+        jvm.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(jvm.java.io.File(str(folder)))
