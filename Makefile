@@ -36,8 +36,8 @@ $(STAMP): pyproject.toml
 demo: $(STAMP) ## run a job worth looking at: clicks, event time, a live table (about 40 s)
 	@$(BIN)/python examples/demo_clicks.py
 
-test: $(STAMP) ## run the tests
-	$(BIN)/python -m pytest
+test: $(STAMP) ## run the tests, in two processes
+	$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
 
 lint: $(STAMP) ## check style (ruff), types (mypy) and who imports whom (import-linter)
 	$(BIN)/ruff check .

@@ -4,15 +4,19 @@ A test asks for ``make_env`` or ``run`` and thereby for an engine. It runs on th
 one too if it is marked with ``@pytest.mark.both_engines``. Adding an engine is one entry of ``ENGINES``.
 
 A job on Spark takes seconds, so of the marked tests only a sample runs there; ``--all-engines`` runs them all.
+
+``sharing.py`` says which tests share a process where there are several.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import pytest
 from postgreskit import database, postgres_server, why_not
+from sharing import IN_SESSION, Scheduler, group_of, in_order
 
 from firesteel.common import Configuration
 from firesteel.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
@@ -100,6 +104,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all-engines", action="store_true", help="run every test for all engines on Spark too")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:
+    return Scheduler(config, log)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     everything = config.getoption("--all-engines")
@@ -120,7 +129,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen.append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = chosen
+    items[:] = in_order(chosen) if _shared(config) else chosen
+
+
+def _shared(config: pytest.Config) -> bool:
+    """Whether this is one of several processes that run the suite."""
+    return hasattr(config, "workerinput")
+
+
+@pytest.fixture(autouse=True)
+def _spark_where_it_belongs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that starts this process's Spark session unawares would have every process start one."""
+    before = _session_there()
+    yield
+    group = group_of(request.node.nodeid)
+    if _shared(request.config) and group not in IN_SESSION and not before and _session_there():
+        pytest.fail(f"This test started a Spark session, but its group is {group!r}: see tests/sharing.py.")
+
+
+def _session_there() -> bool:
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    return getattr(context, "_active_spark_context", None) is not None
 
 
 @pytest.fixture(autouse=True)

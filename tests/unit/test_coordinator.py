@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -324,13 +325,22 @@ def trickle(env: Any) -> Any:
 
 
 def starts(settings: Settings, build: Any = trickle, seconds: float = 0.5) -> int:
-    """How many batches begin in some time, if each takes no time."""
-    c = coordinator(build, 1, settings)
-    offset, end, count = c.initial(), time.monotonic() + seconds, 0
-    while time.monotonic() < end and not offset["last"]:
-        reached = c.next(offset)
-        count += reached is not offset
-        offset = reached
+    """How many batches begin in some time, if each takes a millisecond. The time is simulated."""
+    now = [0.0]
+
+    def wait(seconds: float) -> None:
+        now[0] += seconds
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("firesteel.engine.coordinator", "firesteel.connectors.sequence"):
+            patch.setattr(f"{module}.time", SimpleNamespace(monotonic=lambda: now[0], sleep=wait))
+        c = coordinator(build, 1, settings)
+        offset, count = c.initial(), 0
+        while now[0] < seconds and not offset["last"]:
+            reached = c.next(offset)
+            count += reached is not offset
+            offset = reached
+            wait(0.001)
     return count
 
 

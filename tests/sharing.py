@@ -1,0 +1,90 @@
+"""How the suite is shared out to several processes: ``make test`` has two, a plain ``pytest`` has one.
+
+pytest-xdist hands out groups of tests, in this order: large ones first, so that all processes are busy until the end.
+Tests of one group run in one process, one after the other.
+
+* Two groups need the Spark session of their process: what is told of the engine, and programs that run on Spark as
+  they do in memory. There are two because one would take longer than everything else together.
+* The tests with PostgreSQL share a server, so they are one group.
+* Every other file is a group of its own. Tests that start programs with a Spark of their own are among them.
+
+The scheduler knows tests by their names only, so what belongs where is told by names.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+__all__ = ["IN_SESSION", "Scheduler", "group_of", "in_order"]
+
+ENGINE = "the engine on Spark"
+PROGRAMS = "programs on Spark"
+POSTGRES = "PostgreSQL"
+
+IN_SESSION = (ENGINE, PROGRAMS)
+"""The groups whose tests may use the Spark session of the process that they run in."""
+
+_WITH_POSTGRES = (
+    "tests/recovery/test_chaos_short.py",
+    "tests/recovery/test_postgres_recovery.py",
+    "tests/semantics/test_postgres_sinks.py",
+    "tests/examples/test_postgres_example.py",
+    "tests/unit/test_postgres_server.py",
+)
+
+_PROGRAMS = ("tests/compat/test_against_pyflink.py", "tests/examples/")
+
+_OWN_PROCESSES = (
+    "tests/engine/test_spark_cluster.py",
+    "tests/engine/test_spark_scripts.py",
+    "tests/engine/test_spark_failures.py::test_no_java",
+    "tests/engine/test_spark_failures.py::test_a_port_in_use",
+    "tests/engine/test_spark_failures.py::test_a_master_that_is_not_there",
+    "tests/recovery/test_commit_protocol.py::test_a_driver_killed",
+    "tests/recovery/test_replay.py::test_a_task_that_spark_repeats",
+    "tests/recovery/test_replay.py::test_kill_9",
+)
+"""Of the folders for Spark what does not use the session: scripts, clusters."""
+
+_FIRST = (
+    ENGINE,
+    PROGRAMS,
+    *dict.fromkeys(name.partition("::")[0] for name in _OWN_PROCESSES),
+    POSTGRES,
+    "tests/semantics/test_window_transcripts.py",
+    "tests/semantics/test_state_kinds.py",
+    "tests/unit/test_states.py",
+)
+
+
+def group_of(nodeid: str) -> str:
+    """The group of a test, by its name."""
+    file, _, test = nodeid.partition("::")
+    if file.startswith(_WITH_POSTGRES):
+        return POSTGRES
+    if file.startswith(_PROGRAMS) or re.search(r"[\[-]spark[\]-]", test):
+        return PROGRAMS
+    if file.startswith(("tests/engine/", "tests/recovery/")) and not nodeid.startswith(_OWN_PROCESSES):
+        return ENGINE
+    return file
+
+
+def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The tests in the order in which their groups are handed out."""
+    places = {group: place for place, group in enumerate(_FIRST)}
+    return sorted(items, key=lambda item: places.get(group_of(item.nodeid), len(places)))
+
+
+class Scheduler(LoadScopeScheduling):
+    """Hands out groups as they come."""
+
+    def __init__(self, config: pytest.Config, log: Any) -> None:
+        config.option.loadscopereorder = False
+        super().__init__(config, log)
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)

@@ -1,0 +1,40 @@
+"""Which tests share a process."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from sharing import ENGINE, POSTGRES, PROGRAMS, group_of, in_order
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "group"),
+    [
+        ("tests/unit/test_keys.py::test_golden_values[1]", "tests/unit/test_keys.py"),
+        ("tests/semantics/test_sinks.py::test_add_sink[3-spark]", PROGRAMS),
+        ("tests/semantics/test_windows.py::test_all[3-spark-sessions]", PROGRAMS),
+        ("tests/semantics/test_windows.py::test_all[3-memory-sparkling]", "tests/semantics/test_windows.py"),
+        ("tests/compat/test_against_pyflink.py::test_prints[union]", PROGRAMS),
+        ("tests/engine/test_spark_life.py::test_cancel", ENGINE),
+        ("tests/engine/test_spark_scripts.py::test_classes", "tests/engine/test_spark_scripts.py"),
+        ("tests/recovery/test_replay.py::test_a_batch", ENGINE),
+        ("tests/recovery/test_replay.py::test_kill_9_and_a_restart", "tests/recovery/test_replay.py"),
+        ("tests/recovery/test_postgres_recovery.py::test_a_worker", POSTGRES),
+    ],
+    ids=lambda _: "",
+)
+def test_the_group_of_a_test(nodeid: str, group: str) -> None:
+    assert group_of(nodeid) == group
+
+
+def test_large_groups_come_first_and_tests_of_a_group_in_their_order() -> None:
+    names = [
+        "tests/unit/test_a.py::z",
+        "tests/engine/test_b.py::y",
+        "tests/unit/test_a.py::x",
+        "tests/engine/test_a.py",
+    ]
+    items: list[Any] = [SimpleNamespace(nodeid=name) for name in names]
+    assert [item.nodeid for item in in_order(items)] == [names[1], names[3], names[0], names[2]]
