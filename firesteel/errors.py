@@ -6,7 +6,7 @@ The hierarchy::
     ├── ProgramError              the program as built cannot run
     │   ├── TypeMismatchError     a value does not fit its declared type
     │   ├── UnstableKeyError      a key that cannot be hashed, or hashes differently next time
-    │   └── SerializationError    a function that cannot travel to a worker
+    │   └── SerializationError    a function or a record that cannot travel to another process
     ├── ConfigurationError        a setting that cannot be understood
     ├── SetupError                the machine lacks something: no Java, a port in use
     ├── CheckpointError           a checkpoint folder that the job cannot go on from
@@ -15,12 +15,18 @@ The hierarchy::
     ├── JobExecutionError         a job started and failed
     └── JobCancelledError         a job was cancelled while somebody waited for it
 
+Each class states its kind: whether the same would happen again (permanent), so that a restart is of no use, or may
+pass. An instance may be of another kind than its class: a checkpoint folder that cannot be written because the disk is
+full is a CheckpointError that may pass.
+
 Exceptions cross process boundaries (worker, driver, REST), so each survives pickling with all its attributes:
 extra attributes are keyword arguments with defaults and live in ``__dict__``.
 """
 
 from __future__ import annotations
 
+import enum
+import errno
 import functools
 import os
 import re
@@ -35,6 +41,7 @@ __all__ = [
     "CheckpointError",
     "ConfigurationError",
     "ConnectorError",
+    "FailureKind",
     "FiresteelError",
     "JobCancelledError",
     "JobExecutionError",
@@ -46,49 +53,90 @@ __all__ = [
     "TypeMismatchError",
     "UnstableKeyError",
     "caller_location",
+    "kind_of",
+    "kind_of_file_error",
     "short_repr",
     "user_frames",
 ]
 
 
+class FailureKind(enum.Enum):
+    """What a restart can do about a failure."""
+
+    PERMANENT = "permanent"
+    """The same would happen again: the job ends at once, whatever its restart strategy."""
+    PASSING = "passing"
+    """Another attempt may end otherwise: the restart strategy decides."""
+
+
 class FiresteelError(Exception):
-    """The root: ``except FiresteelError`` catches everything Firesteel raises on purpose."""
+    """The root: ``except FiresteelError`` catches everything Firesteel raises on purpose.
+
+    >>> CheckpointError("damaged").kind.value, CheckpointError("disk full", kind=FailureKind.PASSING).kind.value
+    ('permanent', 'passing')
+    """
+
+    kind: FailureKind = FailureKind.PASSING
+    """Whether a restart could help. Every class states its own."""
+
+    def __init__(self, *args: object, kind: FailureKind | None = None) -> None:
+        super().__init__(*args)
+        if kind is not None:
+            self.kind = kind
 
 
 class ProgramError(FiresteelError):
     """The program as built cannot run: bad arguments, no sinks, a call in the wrong state."""
 
+    kind = FailureKind.PERMANENT
+
 
 class TypeMismatchError(ProgramError):
     """A value does not fit the type that was declared for it."""
+
+    kind = FailureKind.PERMANENT
 
 
 class UnstableKeyError(ProgramError):
     """A key cannot be hashed, or would land on another subtask after a restart."""
 
+    kind = FailureKind.PERMANENT
+
 
 class SerializationError(ProgramError):
     """A user function or value cannot be pickled and so cannot reach a worker."""
+
+    kind = FailureKind.PERMANENT
 
 
 class ConfigurationError(FiresteelError):
     """A setting has a value that cannot be understood."""
 
+    kind = FailureKind.PERMANENT
+
 
 class SetupError(FiresteelError):
     """The machine lacks something a job needs, such as Java or a free port."""
+
+    kind = FailureKind.PERMANENT
 
 
 class CheckpointError(FiresteelError):
     """A checkpoint folder belongs to another job, is damaged, or cannot be written."""
 
+    kind = FailureKind.PERMANENT
+
 
 class SavepointError(CheckpointError):
     """A savepoint cannot be taken, read or begun from."""
 
+    kind = FailureKind.PERMANENT
+
 
 class ConnectorError(FiresteelError):
     """A system outside, such as a database, cannot be reached or refuses what it is given."""
+
+    kind = FailureKind.PASSING
 
 
 @dataclass(frozen=True)
@@ -115,6 +163,8 @@ class JobExecutionError(FiresteelError):
     ('Map', 'job.py:7')
     """
 
+    kind = FailureKind.PASSING
+
     def __init__(
         self,
         message: str = "The job failed.",
@@ -123,16 +173,51 @@ class JobExecutionError(FiresteelError):
         built_at: Location | None = None,
         element: str | None = None,
         cause_text: str | None = None,
+        cause_class: str | None = None,
+        kind: FailureKind | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, kind=kind)
         self.operator = operator
         self.built_at = built_at
         self.element = element
         self.cause_text = cause_text
+        """The whole trace of what was raised, wherever that was."""
+        self.cause_class = cause_class
+        """The class of what was raised, such as ``builtins.ValueError`` or ``firesteel.errors.TypeMismatchError``."""
 
 
 class JobCancelledError(FiresteelError):
     """A job was cancelled while somebody waited for its result."""
+
+    kind = FailureKind.PERMANENT
+
+
+def kind_of(error: BaseException) -> FailureKind:
+    """Whether a restart could help against an exception. What a user's function raises may pass, as in Flink.
+
+    >>> kind_of(ValueError("bad record")).value, kind_of(ProgramError("no sinks")).value
+    ('passing', 'permanent')
+    """
+    if isinstance(error, FiresteelError):
+        return error.kind
+    # An interrupt or an exit is no failure that a restart is meant for.
+    return FailureKind.PASSING if isinstance(error, Exception) else FailureKind.PERMANENT
+
+
+_WRONG_PLACE = frozenset(
+    (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EROFS, errno.ELOOP)
+)
+
+
+def kind_of_file_error(error: OSError) -> FailureKind:
+    """Whether it may pass that a file of ours cannot be read or written: a full disk does, a missing right does not.
+
+    >>> kind_of_file_error(OSError(errno.ENOSPC, "disk full")).value
+    'passing'
+    >>> kind_of_file_error(PermissionError(errno.EACCES, "not yours")).value
+    'permanent'
+    """
+    return FailureKind.PERMANENT if error.errno in _WRONG_PLACE else FailureKind.PASSING
 
 
 # Frames of generated code (see ``common._types.codegen``) carry file names that start so.

@@ -11,7 +11,7 @@ from typing import Any
 from firesteel.connectors.blocks import blocks, scattered, spread
 from firesteel.connectors.record_log import RecordLog
 from firesteel.connectors.source import CHUNK_RECORDS, Chunks, SplitSource
-from firesteel.errors import ProgramError, SetupError
+from firesteel.errors import ConnectorError, ProgramError
 
 __all__ = ["SocketSource"]
 
@@ -102,7 +102,7 @@ class SocketSource(SplitSource):
 
     def latest(self, position: int, max_records: int) -> int:
         if self._gone and self._never_reached:
-            raise SetupError(self._never_reached)
+            raise ConnectorError(self._never_reached)
         complete = self._log.complete
         if complete - position > max_records * 64:
             end = self._log.last_end(position, position + max_records * 64)

@@ -6,7 +6,7 @@ import pickle
 from typing import Any
 
 from firesteel.engine.storage import LOCAL, Storage, joined
-from firesteel.errors import CheckpointError
+from firesteel.errors import CheckpointError, kind_of_file_error
 
 __all__ = ["CommitLog", "Prepared", "job_id_of"]
 
@@ -38,7 +38,9 @@ class CommitLog:
             content = pickle.dumps(prepared, pickle.HIGHEST_PROTOCOL)
             self._storage.write(joined(self._folder, str(batch)), content)
         except OSError as error:
-            raise CheckpointError(f"The log of commits in {self._folder} cannot be written: {error}.") from error
+            raise CheckpointError(
+                f"The log of commits in {self._folder} cannot be written: {error}.", kind=kind_of_file_error(error)
+            ) from error
 
     def read(self) -> dict[int, Prepared]:
         """All entries, in the order of their batches."""
@@ -54,7 +56,8 @@ class CommitLog:
             raise CheckpointError(
                 f"The log of commits has an entry that cannot be read: {path} ({type(error).__name__}: {error}). It "
                 "names what sinks have prepared and not yet committed. Nothing was changed there. Start the program "
-                "that wrote it; or commit or roll back by hand what is prepared, and delete this file."
+                "that wrote it; or commit or roll back by hand what is prepared, and delete this file.",
+                kind=kind_of_file_error(error) if isinstance(error, OSError) else None,
             ) from error
         return entry
 

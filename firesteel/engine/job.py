@@ -31,14 +31,7 @@ from firesteel.engine.savepoints.requests import SavepointRequest, SavepointRequ
 from firesteel.engine.savepoints.taking import abandon, new_place
 from firesteel.engine.settings import Settings
 from firesteel.engine.submission import Submission
-from firesteel.errors import (
-    CheckpointError,
-    ConfigurationError,
-    JobCancelledError,
-    ProgramError,
-    SavepointError,
-    SetupError,
-)
+from firesteel.errors import FailureKind, JobCancelledError, SavepointError, kind_of
 from firesteel.runtime.task import JobSpec
 
 __all__ = ["EngineJob", "job_spec"]
@@ -50,9 +43,6 @@ logger = logging.getLogger("firesteel")
 
 RESTORE_PATHS = ("execution.state-recovery.path", "execution.savepoint.path")
 IGNORE_UNCLAIMED = ("execution.state-recovery.ignore-unclaimed-state", "execution.savepoint.ignore-unclaimed-state")
-
-_FOR_GOOD = (ProgramError, ConfigurationError, SetupError, CheckpointError)
-"""What would go wrong again in the same way."""
 
 
 def job_spec(submission: Submission, job_id: str = "", processes_stay: bool = True) -> JobSpec:
@@ -158,7 +148,7 @@ class EngineJob(JobClient):
 
     def restartable(self, error: BaseException) -> bool:
         """Whether another attempt may end otherwise."""
-        return isinstance(error, Exception) and not isinstance(error, _FOR_GOOD)
+        return kind_of(error) is FailureKind.PASSING
 
     def clean_up(self) -> None:
         """Called once at the end, whatever it was."""

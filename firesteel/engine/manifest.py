@@ -25,7 +25,7 @@ from typing import Any
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.query_files import check_query, newest_entry
 from firesteel.engine.storage import LOCAL, Storage, joined
-from firesteel.errors import CheckpointError
+from firesteel.errors import CheckpointError, kind_of_file_error
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.specs import SourceSpec
 
@@ -216,7 +216,9 @@ class CheckpointFolder:
         try:
             self.storage.write(name, content)
         except OSError as error:
-            raise CheckpointError(f"The checkpoint folder {self.path} cannot be written: {error}.") from error
+            raise CheckpointError(
+                f"The checkpoint folder {self.path} cannot be written: {error}.", kind=kind_of_file_error(error)
+            ) from error
 
     def delete(self) -> None:
         """Removes what the job left here, and the folder if nothing else is in it."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.functions import RuntimeContext
 from firesteel.datastream.output_tag import OutputTag
-from firesteel.errors import ProgramError, TypeMismatchError, UnstableKeyError
+from firesteel.errors import FailureKind, ProgramError, TypeMismatchError, UnstableKeyError
 from firesteel.graph.job_graph import Exchange
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.graph.transformations import Partitioning, Ship
@@ -377,7 +377,9 @@ class Sender:
         chunks = [e for e in self._elements[target] if not isinstance(e, Watermark | Mark)]
         values = [value for chunk in chunks for value in chunk[1]]
         culprit = first_unpicklable(values)
-        return describe(error, self._source.name, self._source.built_at, self._subtask, culprit)
+        # Such a record cannot be pickled the next time either; memory may suffice then.
+        kind = None if isinstance(error, MemoryError) else FailureKind.PERMANENT
+        return describe(error, self._source.name, self._source.built_at, self._subtask, culprit, kind=kind)
 
     def finish(self, last: bool) -> None:
         """Ends the batch: every target subtask gets the mark, whether it got records or not."""

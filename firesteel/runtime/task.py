@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.datastream.connectors.base import SinkIdentity
+from firesteel.errors import SerializationError
 from firesteel.graph.job_graph import Exchange, JobGraph
 from firesteel.graph.specs import SourceSpec, TimestampsSpec
 from firesteel.graph.stream_graph import StreamNode
@@ -37,7 +38,7 @@ from firesteel.runtime.outputs import DirectReceiver, Sender
 from firesteel.runtime.snapshots.restoring import RESTORE, Restorer, restored_frames
 from firesteel.runtime.snapshots.saved import Facts, StateChunk
 from firesteel.runtime.state.factories import HashMapTables
-from firesteel.runtime.state.store import HEADER, StateStore
+from firesteel.runtime.state.store import HEADER, StateStore, unpickled
 from firesteel.runtime.state.tables import TableFactory
 
 __all__ = ["JobSpec", "SourceShare", "StageTask", "TaskReport"]
@@ -244,7 +245,7 @@ class StageTask:
     @staticmethod
     def _read_header(store: StateStore) -> Header:
         (kept,) = store.get_many([HEADER])
-        found: Header = pickle.loads(kept) if kept else (None, {})
+        found: Header = unpickled(kept, HEADER) if kept else (None, {})
         return found
 
     def run_source(self, share: SourceShare) -> Iterator[Frame]:
@@ -328,7 +329,13 @@ class StageTask:
         yield from self._finish(records, last, {})
         # Only now is everything computed: what the batch changed goes to the store in one sweep.
         for operator in self._operators.values():
-            store.write(operator.changes())
+            try:
+                store.write(operator.changes())
+            except (pickle.PicklingError, TypeError, AttributeError) as error:
+                # Python says it in three ways, all with this word; anything else is none of the user's doing.
+                if "pickle" not in str(error):
+                    raise
+                raise operator.failure(SerializationError(f"State that cannot be pickled: {error}.")) from error
         self._token = uuid.uuid4().bytes
         store.write([(HEADER, pickle.dumps((self._token, headers), pickle.HIGHEST_PROTOCOL))])
 

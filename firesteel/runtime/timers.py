@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from firesteel.runtime.state.store import StateStore
+from firesteel.runtime.state.store import StateStore, unpickled
 
 __all__ = ["TimerQueue"]
 
@@ -143,7 +143,7 @@ class TimerQueue:
         blobs = self._store.get_many([self._segment_cell(*cell) for cell in cells])
         stored: dict[int, dict[Any, None]] = {}
         for blob in blobs:
-            for time, adds, deletes in pickle.loads(blob or pickle.dumps([])):
+            for time, adds, deletes in unpickled(blob, self._prefix) if blob else ():
                 bucket = stored.setdefault(time, {})
                 bucket.update(dict.fromkeys(adds))
                 for key in deletes:
@@ -171,7 +171,7 @@ class TimerQueue:
             page = {}
             if coarse in self._coarse:
                 (blob,) = self._store.get_many([self._coarse_cell(coarse)])
-                page = pickle.loads(blob) if blob else {}
+                page = unpickled(blob, self._prefix) if blob else {}
             self._index[coarse] = page
         return page
 

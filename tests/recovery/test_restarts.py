@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +15,21 @@ import pytest
 from sparkkit import CommitSink, commit_calls, committed, eventually, spark_env
 
 from firesteel.common import Configuration, JobStatus, Types, WatermarkStrategy
+from firesteel.connectors.source import Chunks, SplitSource
 from firesteel.datastream import (
     ExternalizedCheckpointRetention,
     KeyedProcessFunction,
+    MapFunction,
     RuntimeContext,
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
 )
+from firesteel.datastream.connectors.base import Source
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.state import ValueStateDescriptor
-from firesteel.errors import CheckpointError, JobCancelledError, JobExecutionError
+from firesteel.engine.storage import LocalStorage
+from firesteel.errors import CheckpointError, FailureKind, JobCancelledError, JobExecutionError
 from firesteel.testing import Crash
 
 NONE = WatermarkStrategy.no_watermarks()
@@ -173,22 +179,131 @@ def test_the_last_failure_is_told_when_restarts_are_used_up() -> None:
     assert client.get_checkpoint_statistics().result().failed == 3
 
 
-def test_what_would_fail_again_is_not_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
-    from firesteel.engine.memory import MemoryJob
-    from firesteel.errors import ProgramError
+class StateWithoutKeys(MapFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.INT()))
 
-    runs = []
+    def map(self, value: Any) -> Any:
+        return value
 
-    def run(job: MemoryJob) -> None:
-        runs.append(job.spec.attempt)
-        raise ProgramError("cannot work")
 
-    monkeypatch.setattr(MemoryJob, "run", run)
-    env = memory_env(config=fixed(5))
-    env.from_collection([1]).print()
-    with pytest.raises(ProgramError, match="cannot work"):
-        env.execute()
-    assert runs == [0]
+class KeepsALock(KeyedProcessFunction):
+    """State that cannot be pickled."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.kept = runtime_context.get_state(ValueStateDescriptor("kept", Types.PICKLED_BYTE_ARRAY()))
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
+        self.kept.update(threading.Lock())
+
+
+class Unreadable(SplitSource, Source):
+    """Fails outside the operators, where batches are planned."""
+
+    def split_source(self) -> SplitSource:
+        return self
+
+    def initial(self) -> int:
+        return 0
+
+    def latest(self, position: int, max_records: int) -> int:
+        raise CheckpointError("the source's own file is damaged")
+
+    def ended(self, position: int) -> bool:
+        return False
+
+    def plan(self, start: int, end: int, parallelism: int) -> list[Any]:
+        return []
+
+    def count(self, start: int, end: int) -> int:
+        return 0
+
+    def read(self, share: Any) -> Chunks:
+        yield from ()
+
+
+# By name: how the program goes on from its numbers, of which class the cause is, and a piece of the text.
+PERMANENT: dict[str, tuple[Callable[[Any], Any], str, str]] = {
+    "state without keys": (lambda s: s.map(StateWithoutKeys()), "ProgramError", "key_by"),
+    "a result of another type": (
+        lambda s: s.map(str, output_type=Types.INT()),
+        "TypeMismatchError",
+        "expected",
+    ),
+    "a key that cannot be hashed": (
+        lambda s: s.key_by(lambda n: [n]).map(str),
+        "UnstableKeyError",
+        "list",
+    ),
+    "a key that is not stable": (
+        lambda s: s.key_by(lambda n: object()).map(str),
+        "UnstableKeyError",
+        "object",
+    ),
+    "a record that cannot be pickled": (
+        lambda s: s.map(lambda n: threading.Lock()).rebalance().map(str),
+        "TypeError",
+        "cannot pickle",
+    ),
+    "state that cannot be pickled": (
+        lambda s: s.key_by(lambda n: n).process(KeepsALock()),
+        "SerializationError",
+        "cannot pickle",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PERMANENT)
+def test_what_would_fail_again_ends_the_job_at_once(name: str) -> None:
+    check_permanent(memory_env(2, fixed(5)), *PERMANENT[name])
+
+
+@pytest.mark.parametrize("name", ["state without keys", "a result of another type", "state that cannot be pickled"])
+def test_what_would_fail_again_ends_the_job_at_once_on_spark(name: str) -> None:
+    check_permanent(spark_env(2, fixed(5)), *PERMANENT[name])
+
+
+def attempts(client: Any) -> int:
+    return int(client.spec.attempt) + 1
+
+
+def check_permanent(env: StreamExecutionEnvironment, program: Callable[[Any], Any], cause: str, text: str) -> None:
+    program(env.from_source(NumberSequenceSource(0, 9), NONE, "numbers")).print()
+    client = env.execute_async()
+    with pytest.raises(JobExecutionError, match=text) as caught:
+        client.get_job_execution_result().result()
+    assert caught.value.kind is FailureKind.PERMANENT
+    assert (caught.value.cause_class or "").endswith(cause)
+    assert attempts(client) == 1
+
+
+@pytest.mark.parametrize("where", ENGINES)
+def test_what_fails_outside_the_operators_keeps_its_class(where: str) -> None:
+    env = ENGINES[where](1, fixed(5))
+    env.from_source(Unreadable(), NONE, "unreadable").print()
+    client = env.execute_async()
+    with pytest.raises(CheckpointError, match=r"^the source's own file is damaged$"):
+        client.get_job_execution_result().result()
+    assert attempts(client) == 1
+
+
+def test_a_full_disk_passes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The log of commits is on a disk that is full twice."""
+    full = iter([True, False, True])
+    write = LocalStorage.write
+
+    def write_if_there_is_room(storage: LocalStorage, path: str, content: bytes) -> None:
+        if next(full, False):
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+        write(storage, path, content)
+
+    monkeypatch.setattr(LocalStorage, "write", write_if_there_is_room)
+    env = memory_env(2, fixed(2))
+    counted(env, Crash(), at=-1).map(lambda record: [*record[:3], 0]).sink_to(CommitSink(tmp_path))
+    client = env.execute_async()
+    client.get_job_execution_result().result()
+    check(committed(tmp_path))
+    assert client.get_checkpoint_statistics().result().failed == 2
 
 
 @pytest.mark.parametrize("where", ENGINES)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import importlib
 import pickle
+import pkgutil
+from collections.abc import Iterator
 
 import pytest
 
+import firesteel
 from firesteel import errors
 from firesteel.common.typeinfo import Types
 from firesteel.datastream.functions import as_map
-from firesteel.errors import Location, caller_location, short_repr, user_frames
+from firesteel.errors import FailureKind, Location, caller_location, short_repr, user_frames
 
 
 @pytest.mark.parametrize(
@@ -30,6 +35,54 @@ def test_a_job_execution_error_pickles_with_its_attributes() -> None:
     copy = pickle.loads(pickle.dumps(error))
     assert copy.__dict__ == error.__dict__
     assert str(copy.built_at) == "a.py:3"
+
+
+def all_errors(root: type[errors.FiresteelError] = errors.FiresteelError) -> Iterator[type[errors.FiresteelError]]:
+    yield root
+    for one in root.__subclasses__():
+        yield from all_errors(one)
+
+
+def test_every_error_states_its_kind() -> None:
+    for module in pkgutil.walk_packages(firesteel.__path__, "firesteel."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    ours = [one for one in all_errors() if one.__module__.partition(".")[0] == "firesteel"]
+    assert errors.CheckpointError in ours
+    without = [one.__qualname__ for one in ours if not isinstance(vars(one).get("kind"), FailureKind)]
+    assert not without, "what a job does after a failure must not be inherited by chance"
+
+
+def test_an_instance_may_be_of_another_kind_and_keeps_it_in_pickle() -> None:
+    error = errors.CheckpointError("the disk is full", kind=FailureKind.PASSING)
+    assert pickle.loads(pickle.dumps(error)).kind is FailureKind.PASSING
+    assert errors.kind_of(error) is FailureKind.PASSING
+    assert errors.CheckpointError("damaged").kind is FailureKind.PERMANENT
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (ValueError("the user's"), FailureKind.PASSING),
+        (OSError(errno.ENOENT, "the user's file"), FailureKind.PASSING),
+        (MemoryError(), FailureKind.PASSING),
+        (errors.TypeMismatchError("text for int"), FailureKind.PERMANENT),
+        (errors.ConnectorError("no database"), FailureKind.PASSING),
+        (KeyboardInterrupt(), FailureKind.PERMANENT),
+    ],
+)
+def test_the_kind_of_any_exception(error: BaseException, kind: FailureKind) -> None:
+    assert errors.kind_of(error) is kind
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE])
+def test_a_full_disk_may_pass(number: int) -> None:
+    assert errors.kind_of_file_error(OSError(number, "no")) is FailureKind.PASSING
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.ENOTDIR])
+def test_a_folder_that_must_not_be_written_stays_so(number: int) -> None:
+    assert errors.kind_of_file_error(OSError(number, "no")) is FailureKind.PERMANENT
 
 
 def test_everything_is_a_firesteel_error() -> None:

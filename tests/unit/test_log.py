@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from firesteel.errors import CheckpointError
 from firesteel.runtime.state import log as log_module
 from firesteel.runtime.state.log import LogTable, scan_log
 from firesteel.runtime.state.store import MemoryStore
@@ -135,7 +136,7 @@ def test_a_missing_segment_is_told() -> None:
     store, shape = CountingStore(), dict[str, Any]()
     apply(LogTable(b"t", store, shape), store, {"a": 1})
     store.content.clear()
-    with pytest.raises(RuntimeError, match="is missing in Spark's state store"):
+    with pytest.raises(CheckpointError, match=r"The stored state 't' cannot be read \(segment 1 is missing\)"):
         LogTable(b"t", store, shape)
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from firesteel.common import Types
 from firesteel.common.time import Time
-from firesteel.datastream.state import MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
-from firesteel.errors import ProgramError
+from firesteel.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
+from firesteel.errors import CheckpointError, FailureKind, ProgramError
 from firesteel.runtime.state import pages
 from firesteel.runtime.state.backend import KeyedStateBackend
 from firesteel.runtime.state.factories import HashMapTables, RocksDBTables
@@ -80,6 +80,46 @@ def test_all_keys_are_visited_though_the_table_grows_meanwhile(monkeypatch: pyte
         backend.apply(descriptor, enlarge)
         store.write(backend.changes())
         assert visited == Counter(range(4000))
+
+
+@pytest.mark.parametrize(
+    "tables", [HashMapTables(), RocksDBTables(), RocksDBTables(memory=0)], ids=["hashmap", "rocksdb", "rocksdb, tight"]
+)
+def test_damaged_state_is_told_as_such(tables: TableFactory) -> None:
+    """A restart would find it damaged again."""
+    descriptor = ValueStateDescriptor("kept", Types.LONG())
+    store, header = MemoryStore(), dict[str, Any]()
+    first = KeyedStateBackend("uid", tables)
+    kept = first.state(descriptor)
+    first.begin(store, header)
+    first.prepare(["k"])
+    first.key = "k"
+    kept.update(7)
+    store.write(first.changes())
+    store.content = dict.fromkeys(store.content, b"damaged")
+
+    def read_again() -> None:
+        second = KeyedStateBackend("uid", tables)
+        second.state(descriptor)
+        second.begin(store, header)
+        second.prepare(["k"])
+
+    with pytest.raises(CheckpointError, match=r"stored state .* cannot be read \(UnpicklingError: ") as caught:
+        read_again()
+    assert caught.value.kind is FailureKind.PERMANENT
+
+
+def test_damaged_operator_state_is_told_as_such() -> None:
+    seen, store, header = ListStateDescriptor("seen", Types.LONG()), MemoryStore(), dict[str, Any]()
+    state = OperatorState("uid")
+    state.begin(store, header)
+    state.get_list_state(seen).add(1)
+    store.write(state.changes())
+    store.content = dict.fromkeys(store.content, b"damaged")
+    later = OperatorState("uid")
+    later.begin(store, header)
+    with pytest.raises(CheckpointError, match="The stored state 'seen' cannot be read"):
+        later.get_list_state(seen)
 
 
 @pytest.mark.parametrize(

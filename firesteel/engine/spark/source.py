@@ -13,6 +13,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.spark.folder_lock import hold_folder
+from firesteel.runtime.failures import carried
 
 # Three processes that Spark starts for a source import this module and only one of them plans batches.
 if TYPE_CHECKING:
@@ -88,19 +89,23 @@ class _StreamReader(DataSourceStreamReader):
             """That it is there says all."""
 
     def initialOffset(self) -> dict[str, Any]:
-        return self._running().initial()
+        with carried():
+            return self._running().initial()
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
-        return self._running().next(start)
+        with carried():
+            return self._running().next(start)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        return [_Share(share) for share in self._running().plan(start, end)]
+        with carried():
+            return [_Share(share) for share in self._running().plan(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read(self._payload, partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        self._running().committed(end)
+        with carried():
+            self._running().committed(end)
 
     def stop(self) -> None:
         if self._coordinator is not None:
@@ -118,12 +123,13 @@ class _BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         from firesteel.engine.coordinator import Coordinator
 
-        payload, settings, durable, *_ = _load(self._directory, "coordinator.pkl")
-        coordinator = Coordinator(payload.load().graph, settings, durable)
-        try:
-            return [_Share(share) for share in coordinator.everything()]
-        finally:
-            coordinator.stop()
+        with carried():
+            payload, settings, durable, *_ = _load(self._directory, "coordinator.pkl")
+            coordinator = Coordinator(payload.load().graph, settings, durable)
+            try:
+                return [_Share(share) for share in coordinator.everything()]
+            finally:
+                coordinator.stop()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read(self._payload, partition)

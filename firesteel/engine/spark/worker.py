@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.spark.tasks import TASKS
+from firesteel.runtime.failures import carried
 from firesteel.runtime.frames import DRIVER, Frame
 from firesteel.runtime.partitions import partition_tokens
 from firesteel.runtime.state.store import StateStore
@@ -21,20 +22,22 @@ Cell = tuple[int, bytes]
 
 def run_source(payload: JobPayload, share: SourceShare) -> Iterator[Cell]:
     """A task of stage 0."""
-    task = TASKS.get(payload, 0, share.subtask)
-    with TASKS.running((payload.job_id, 0, share.subtask)):
-        yield from _as_cells(task, share.subtask, task.run_source(share))
+    with carried():
+        task = TASKS.get(payload, 0, share.subtask)
+        with TASKS.running((payload.job_id, 0, share.subtask)):
+            yield from _as_cells(task, share.subtask, task.run_source(share))
 
 
 def run_stage(
     payload: JobPayload, stage: int, subtask: int, cells: Iterable[bytes], store: StateStore
 ) -> Iterator[Cell]:
     """A task of a later stage."""
-    task = TASKS.get(payload, stage, subtask)
-    if task.outdated(store):
-        task = TASKS.renew(payload, stage, subtask)
-    with TASKS.running((payload.job_id, stage, subtask)):
-        yield from _as_cells(task, subtask, task.run(cells, store))
+    with carried():
+        task = TASKS.get(payload, stage, subtask)
+        if task.outdated(store):
+            task = TASKS.renew(payload, stage, subtask)
+        with TASKS.running((payload.job_id, stage, subtask)):
+            yield from _as_cells(task, subtask, task.run(cells, store))
 
 
 def _as_cells(task: StageTask, subtask: int, frames: Iterator[Frame]) -> Iterator[Cell]:

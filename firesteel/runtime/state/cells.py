@@ -7,7 +7,7 @@ import struct
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
-from firesteel.runtime.state.store import StateStore
+from firesteel.runtime.state.store import StateStore, unpickled
 from firesteel.runtime.state.tables import Judge, Table
 
 __all__ = ["CellTable"]
@@ -55,13 +55,13 @@ class CellTable(Table):
         wanted = [key for key in keys if key not in self.live]
         for key, cell in zip(wanted, self._cells(wanted), strict=True):
             self._bytes[key] = 0 if cell is None else len(cell)
-            self.live[key] = [None if cell is None else pickle.loads(cell), _CLEAN, key]
+            self.live[key] = [None if cell is None else unpickled(cell, self._prefix), _CLEAN, key]
 
     def peek(self, keys: Sequence[Hashable]) -> list[Any]:
         missing = [key for key in keys if key not in self.live]
         read = dict(zip(missing, self._cells(missing), strict=True))
         return [
-            self.get(key) if key not in read else None if (cell := read[key]) is None else pickle.loads(cell)
+            self.get(key) if key not in read else None if (cell := read[key]) is None else unpickled(cell, self._prefix)
             for key in keys
         ]
 

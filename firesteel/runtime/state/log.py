@@ -29,7 +29,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from firesteel.runtime.state.store import StateStore
+from firesteel.runtime.state.store import StateStore, damaged, unpickled
 from firesteel.runtime.state.tables import KEEP, NEW, Entry, Judge, Table
 
 __all__ = ["LogTable", "scan_log"]
@@ -287,6 +287,6 @@ def _read_segments(prefix: bytes, store: StateStore, numbers: list[int]) -> Iter
         cells = store.get_many([prefix + _CELL.pack(number) for number in window])
         for number, cell in zip(window, cells, strict=True):
             if cell is None:
-                raise RuntimeError(f"Segment {number} of state {prefix!r} is missing in Spark's state store.")
-            keys, values = pickle.loads(cell)
+                raise damaged(prefix, f"segment {number} is missing")
+            keys, values = unpickled(cell, prefix)
             yield number, keys, values

@@ -31,7 +31,7 @@ from firesteel.datastream.state import (
 from firesteel.errors import ProgramError, short_repr
 from firesteel.runtime.state.log import LogTable
 from firesteel.runtime.state.schema import schema_of
-from firesteel.runtime.state.store import StateStore
+from firesteel.runtime.state.store import StateStore, unpickled
 from firesteel.runtime.state.tables import Entry
 
 __all__ = ["OperatorState", "list_cells"]
@@ -129,7 +129,7 @@ class OperatorState(OperatorStateStore):
         if known is None:
             kept = self._kept(descriptor, mode)
             cells = self._reachable().get_many(self._cells(descriptor.name, kept.setdefault("cells", 0)))
-            elements = [element for cell in cells for element in pickle.loads(cell or b"")]
+            elements = [element for cell in cells for element in unpickled(cell or b"", descriptor.name.encode())]
             known = self._lists[descriptor.name] = OperatorListState(descriptor, elements)
         return known
 

@@ -31,7 +31,7 @@ from io import BytesIO
 from typing import Any
 
 from firesteel.runtime.keys import stable_hashes
-from firesteel.runtime.state.store import StateStore
+from firesteel.runtime.state.store import StateStore, damaged
 from firesteel.runtime.state.tables import KEEP, NEW, Entry, Judge, Table
 from firesteel.runtime.state.weight import Scale
 
@@ -344,12 +344,17 @@ def _parts(cell: bytes) -> tuple[list[Any], list[Any], int]:
     if not cell:
         return [], [], 0
     file = BytesIO(cell)
-    keys, values = pickle.load(file)
-    plain = file.tell()
-    if plain == len(cell):
-        return keys, values, plain
-    known = dict(zip(keys, values, strict=True))
-    while file.tell() < len(cell):
-        known.update(zip(*pickle.load(file), strict=True))
+    try:
+        keys, values = pickle.load(file)
+        plain = file.tell()
+        if plain == len(cell):
+            return keys, values, plain
+        known = dict(zip(keys, values, strict=True))
+        while file.tell() < len(cell):
+            known.update(zip(*pickle.load(file), strict=True))
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise damaged(b"page", error) from error
     keys = [key for key, value in known.items() if value is not None]
     return keys, [known[key] for key in keys], plain
