@@ -22,6 +22,8 @@ MODULES = (
     "firesteel.connectors.postgresql.rows",
     "firesteel.connectors.postgresql.statements",
     "firesteel.connectors.postgresql.two_phase",
+    "firesteel.engine.peers",
+    "firesteel.engine.scratch",
     "firesteel.datastream.async_data_stream",
     "firesteel.datastream.async_retry_predicates",
     "firesteel.datastream.checkpointing_mode",

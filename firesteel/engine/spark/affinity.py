@@ -11,30 +11,46 @@ pass through the front.
                         └───────────── "done" ◄──────────────────────┘
 
 1. The front peeks at the task's first bytes; nothing is consumed.
-2. It claims the partition by binding a name. If another task of the same partition runs just now (another job), the
-   name is taken and the front runs the task itself.
+2. It claims the partition by locking a file. If another task of the same partition runs just now (another job), the
+   lock is taken and the front runs the task itself.
 3. It connects to the host, making it by a fork if there is none, hands over the socket and waits.
 4. The host runs PySpark's own worker loop on the socket and says how it went.
 5. If the front dies (Spark killed the task), the host interrupts the task, closes the users' functions and dies; if the
    host dies, the front ends with an error, which Spark takes for a crashed worker.
 
-Names are abstract Unix addresses: the kernel forgets them with their owner, so nothing is ever left behind. Where they
-do not exist (outside Linux), tasks run in the fronts.
+A host runs what it is handed, so it must not be reached by other users, nor may they take its place:
+
+* Sockets and locks are in the daemon's folder for temporary files, which only its user can open. (Abstract addresses
+  have no permissions, everybody sees them, and containers that share a network share them.)
+* Both ends ask the kernel which user the other one is. A host closes the line to anybody else; a front takes what
+  anybody else listens at for a left-over, and makes a new host.
+
+The daemon removes the folder when it ends, its hosts if it was killed, a later process if they were killed, too: see
+:mod:`firesteel.engine.scratch`. Outside Linux tasks run in the fronts.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import socket
 import struct
 import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, BinaryIO
 
+from firesteel.engine.peers import is_own_user
+from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.spark.tasks import TASKS
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["available", "install"]
 
@@ -59,21 +75,24 @@ def install(worker: Any) -> None:
 
     global _START_OF_INIT
     _START_OF_INIT = SpecialLengths.START_OF_INIT_MESSAGE
-    worker.main = _Front(worker.main, os.getpid()).main
+    worker.main = _Front(worker.main, os.getpid(), scratch_folder()).main
 
 
 class _Front:
-    def __init__(self, main: Main, family: int) -> None:
+    def __init__(self, main: Main, daemon: int, folder: Path) -> None:
         self._main = main
-        self._family = family
-        """The daemon's process id: fronts and hosts of one daemon find each other by it."""
+        self._daemon = daemon
+        """The process that fronts are forked from."""
+        self.folder = folder
+        """Where fronts and hosts of one daemon find each other."""
+        self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
 
     def main(self, infile: BinaryIO, outfile: BinaryIO) -> None:
         partition = _peek_partition(infile.fileno())
         if partition is None:
             self._main(infile, outfile)
             return
-        claim = self._bind(f"claim-{partition}")
+        claim = self._claim(partition)
         if claim is None:
             self._main(infile, outfile)
             return
@@ -92,13 +111,18 @@ class _Front:
             if answer != b"0":
                 sys.exit(-1)
 
-    def _name(self, what: str) -> str:
-        return f"\0firesteel-{self._family}-{what}"
+    def address(self, what: str) -> str:
+        # By the open folder, because a socket's path has at most a hundred characters.
+        return f"/proc/self/fd/{self._descriptor}/{what}"
 
-    def _bind(self, what: str) -> socket.socket | None:
-        held = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    def _claim(self, partition: int) -> BinaryIO | None:
+        """The partition's lock; None where another front has it. It ends with this process, however that ends."""
         try:
-            held.bind(self._name(what))
+            held = open(self.address(f"claim-{partition}"), "wb")  # noqa: SIM115 - the caller closes it
+        except OSError:
+            return None
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             held.close()
             return None
@@ -113,7 +137,9 @@ class _Front:
     def _try_connect(self, partition: int) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            connection.connect(self._name(f"host-{partition}"))
+            connection.connect(self.address(f"host-{partition}"))
+            if not is_own_user(connection):
+                raise PermissionError(f"another user listens as the host of partition {partition}")
         except OSError:
             connection.close()
             raise
@@ -138,20 +164,19 @@ class _Front:
 
     def _serve(self, partition: int, told: int) -> None:
         """The host's life: one task after the other until it is idle for long or its daemon is gone."""
-        kept = os.dup2(told, 3)
-        # Above all the front's socket to the JVM: held open here it would hide the front's death.
-        os.closerange(4, 4096)
-        listener = self._bind(f"host-{partition}")
-        assert listener is not None, "the claim keeps others from being the host"
-        listener.listen(4)
+        told, self._descriptor = _only([told, self._descriptor])
+        listener = self._listen(partition)
         listener.settimeout(2)
-        os.write(kept, b"1")
-        os.close(kept)
+        os.write(told, b"1")
+        os.close(told)
         last_used = time.monotonic()
-        while time.monotonic() - last_used < _IDLE_SECONDS and _alive(self._family):
+        while time.monotonic() - last_used < _IDLE_SECONDS and _alive(self._daemon):
             try:
                 front, _ = listener.accept()
             except TimeoutError:
+                continue
+            if not is_own_user(front):
+                front.close()
                 continue
             front.setblocking(True)
             self._task(front, listener)
@@ -159,9 +184,26 @@ class _Front:
             if TASKS.leaving:
                 break
         TASKS.close_all()
+        if not _alive(self._daemon):
+            # It was killed, or it would have removed the folder itself.
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _listen(self, partition: int) -> socket.socket:
+        # The claim keeps others from being the host: what has this name is a dead one's.
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(self.address(f"host-{partition}"))
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(self.address(f"host-{partition}"))
+        listener.listen(4)
+        return listener
 
     def _task(self, front: socket.socket, listener: socket.socket) -> None:
-        _, (descriptor,), _, _ = socket.recv_fds(front, 1, 1)
+        _, descriptors, _, _ = socket.recv_fds(front, 1, 1)
+        if not descriptors:
+            # The front ended before it handed over anything.
+            front.close()
+            return
+        (descriptor,) = descriptors
         done = threading.Event()
         threading.Thread(target=_die_with, args=(front, listener, done), daemon=True).start()
         code = b"0"
@@ -191,6 +233,16 @@ def _peek_partition(descriptor: int) -> int | None:
         return None
     mark, _, partition = _HEAD.unpack(head)
     return int(partition) if mark == _START_OF_INIT and partition >= 0 else None
+
+
+def _only(wanted: list[int]) -> list[int]:
+    """Closes all descriptors but the standard ones and these, which get other numbers. Above all the front's socket to
+    the JVM has to go: held open here it would hide the front's death."""
+    # Copies above the range first, so that none is overwritten before it is moved.
+    aside = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3 + len(wanted)) for descriptor in wanted]
+    kept = [os.dup2(descriptor, 3 + place, inheritable=False) for place, descriptor in enumerate(aside)]
+    os.closerange(3 + len(kept), 4096)
+    return kept
 
 
 def _alive(process: int) -> bool:
