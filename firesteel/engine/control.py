@@ -1,7 +1,9 @@
 """How other processes of the same user reach a running job: a socket in a folder that only this user can open.
 
-Each job on Spark leaves ``<id>.json`` (what it is) and ``<id>.sock`` (where it listens) there while it runs. A request
-is one line of JSON, and so is the answer. The folder's permissions are the lock: it and the sockets belong to the user.
+Each job on Spark leaves ``<id>.json`` (its descriptor) and ``<id>.sock`` (where it listens) there while it runs. A
+request is one line of JSON, and so is the answer. The folder's permissions are the lock: it and the sockets belong to
+the user. They are checked before anything is read there, by jobs and by those who look for jobs, and both ends of a
+connection ask the kernel which user the other one is. What a descriptor says is checked before it becomes a path.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import socket
 import stat
 import tempfile
@@ -20,6 +23,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from firesteel.common.private_files import open_private
+from firesteel.engine.peers import is_own_user
+from firesteel.engine.scratch import own_folder
 from firesteel.errors import FiresteelError, JobExecutionError, SetupError
 
 __all__ = ["ControlSocket", "RunningJob", "ask", "find_job", "running_jobs"]
@@ -28,6 +34,8 @@ logger = logging.getLogger("firesteel")
 
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
 _SECONDS_TO_CONNECT = 5.0
+_ID = re.compile("[0-9a-f]{32}")
+_LONGEST_DESCRIPTOR = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,20 @@ class RunningJob:
     name: str
     pid: int
     started: float
+
+    @staticmethod
+    def of_descriptor(path: Path) -> RunningJob:
+        """What a file says of a job. Raises ValueError where it is none of ours, OSError where it cannot be read."""
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ValueError("it is no file")
+            values = json.loads(file.read(_LONGEST_DESCRIPTOR))
+        match values:
+            case {"id": str(job), "name": str(name), "pid": int(pid), "started": int(started) | float(started)}:
+                if _ID.fullmatch(job) and path.name == f"{job}.json" and pid > 0:
+                    return RunningJob(job, name, pid, started)
+        raise ValueError("it is not a job's")
 
     @property
     def socket(self) -> Path:
@@ -53,30 +75,29 @@ def jobs_folder() -> Path:
 
 
 def _own_folder() -> Path:
-    folder = jobs_folder()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    info = folder.lstat()
-    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o077:
-        raise SetupError(f"{folder} belongs to somebody else, or others can open it. Set FIRESTEEL_RUNTIME_DIR.")
-    return folder
+    try:
+        return own_folder(jobs_folder())
+    except SetupError as error:
+        raise SetupError(f"{error} Set FIRESTEEL_RUNTIME_DIR to a folder of your own.") from None
 
 
 class ControlSocket:
-    """A running job's ear. Jobs run without it, too."""
+    """Where a running job listens for commands. Jobs run without it, too."""
 
     def __init__(self, job: RunningJob, answer: Answer) -> None:
         self._job = job
         self._answer = answer
         self._listening: socket.socket | None = None
-        self._card: Path | None = None
+        self._descriptor: Path | None = None
         try:
             folder = _own_folder()
             listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             listening.bind(str(job.socket))
             os.chmod(job.socket, 0o600)
             listening.listen()
-            self._card = folder / f"{job.id}.json"
-            self._card.write_text(json.dumps(asdict(job)), encoding="utf-8")
+            self._descriptor = folder / f"{job.id}.json"
+            with open_private(str(self._descriptor), "w", encoding="utf-8") as file:
+                json.dump(asdict(job), file)
         except (OSError, SetupError, AttributeError) as error:
             logger.warning("job %r cannot be reached from the command line: %s", job.name, error)
             return
@@ -89,6 +110,9 @@ class ControlSocket:
                 line, _ = listening.accept()
             except OSError:
                 return
+            if not is_own_user(line):
+                line.close()
+                continue
             threading.Thread(target=self._talk, args=(line,), daemon=True).start()
 
     def _talk(self, line: socket.socket) -> None:
@@ -108,23 +132,29 @@ class ControlSocket:
             with contextlib.suppress(OSError):
                 self._listening.shutdown(socket.SHUT_RDWR)
             self._listening.close()
-            for path in (self._card, self._job.socket):
+            for path in (self._descriptor, self._job.socket):
                 if path is not None:
                     path.unlink(missing_ok=True)
 
 
 def running_jobs() -> list[RunningJob]:
-    """This user's jobs, oldest first. What a killed process left behind is removed."""
+    """This user's jobs, oldest first. What a killed process left behind is removed.
+
+    Raises SetupError where the folder is not this user's alone: then it may hold anything.
+    """
+    if not jobs_folder().exists():
+        return []
     found = []
-    for card in jobs_folder().glob("*.json"):
+    for path in _own_folder().glob("*.json"):
         try:
-            job = RunningJob(**json.loads(card.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
+            job = RunningJob.of_descriptor(path)
+        except (OSError, ValueError) as error:
+            logger.debug("%s is not looked at: %s", path, error)
             continue
-        if _alive(job.pid):
+        if _alive(job.pid) or _listens(job):
             found.append(job)
         else:
-            card.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
             job.socket.unlink(missing_ok=True)
     return sorted(found, key=lambda job: job.started)
 
@@ -136,6 +166,16 @@ def _alive(pid: int) -> bool:
         return False
     except PermissionError:
         return True
+    return True
+
+
+def _listens(job: RunningJob) -> bool:
+    """Whether a job listens whose process is not seen here: containers may share the folder, and count their own."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+        try:
+            line.connect(str(job.socket))
+        except OSError:
+            return False
     return True
 
 
@@ -165,6 +205,8 @@ def ask(job: RunningJob, seconds: float | None = None, **request: Any) -> dict[s
                 if time.monotonic() > deadline or not _alive(job.pid):
                     raise JobExecutionError(f"Job {job.name!r} ({job.id}) does not answer: {error}.") from error
                 time.sleep(0.1)
+        if not is_own_user(line):
+            raise JobExecutionError(f"Another user answers for job {job.name!r} ({job.id}) at {job.socket}.")
         line.settimeout(seconds)
         file = line.makefile("rw", encoding="utf-8")
         file.write(json.dumps(request) + "\n")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from firesteel.common.path_names import path_name
 from firesteel.connectors.source import SplitSource
 from firesteel.engine.alignment import aligned, makers_of_event_time, strategy_of
 from firesteel.engine.settings import Settings
@@ -146,7 +147,7 @@ class Coordinator:
             if self._restore is not None:
                 self._restore.bring_files(self._directory)
             for node_id, source in self._sources.items():
-                source.start(os.path.join(self._directory, self._uids[node_id]))
+                source.start(os.path.join(self._directory, path_name(self._uids[node_id])))
 
     def stop(self) -> None:
         for source in self._sources.values():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from firesteel.common import Duration, WatermarkStrategy
-from firesteel.connectors.sequence import GeneratedSource
+from firesteel.connectors.sequence import GeneratedSource, SequenceSource
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
@@ -423,3 +424,28 @@ class TestEventTime:
         second = json.loads(json.dumps(c.next(first)))
         assert second["paused"] == ["3"]
         assert [share.held for share in c.plan(first, second)] == [frozenset({3})] * 2
+
+
+@pytest.fixture
+def given_folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The folders that sources are started with."""
+    given: list[str] = []
+    monkeypatch.setattr(SequenceSource, "start", lambda self, directory: given.append(directory), raising=False)
+    return given
+
+
+@pytest.mark.parametrize("uid", ["/etc/firesteel", "../../victim", "..", "a/b", "numbers"])
+def test_a_sources_files_are_inside_the_jobs_folder_whatever_its_uid(uid: str, given_folders: list[str]) -> None:
+    coordinator(lambda env: env.from_source(NumberSequenceSource(1, 9), NONE, "n").uid(uid).print()).start()
+    assert [os.path.dirname(os.path.abspath(folder)) for folder in given_folders] == ["/nonexistent"]
+
+
+def test_two_sources_never_share_a_folder(given_folders: list[str]) -> None:
+    uids = ["Clicks", "clicks", "click s", "click/s", "集計一", "集計二"]
+
+    def build(env: Any) -> None:
+        for uid in uids:
+            env.from_source(NumberSequenceSource(1, 9), NONE, "n").uid(uid).print()
+
+    coordinator(build).start()
+    assert len({folder.casefold() for folder in given_folders}) == len(uids)
