@@ -13,12 +13,14 @@ from typing import Any
 
 from firesteel.engine.backends import backend_name
 from firesteel.engine.coordinator import Coordinator, Word
+from firesteel.engine.imports import IMPORTS, JobFiles
 from firesteel.engine.job import EngineJob
 from firesteel.engine.manifest import COMMITS, Manifest
 from firesteel.engine.pickling import pickle_job
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.taking import copy_sources, outline
 from firesteel.engine.scratch import scratch_folder
+from firesteel.engine.shipping import gather
 from firesteel.engine.submission import Submission
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.frames import DRIVER, Frame
@@ -71,6 +73,7 @@ class MemoryJob(EngineJob):
         self._stores: dict[tuple[int, int], VersionedStore] = {}
         self._tasks: dict[tuple[int, int], StageTask] = {}
         self._coordinator: Coordinator | None = None
+        self._files: JobFiles | None = None
         self._stopped = False
         self._planned: tuple[int, list[SourceShare]] | None = None
         """The batch that is decided and not done: after a failure it comes again, as it was."""
@@ -81,7 +84,9 @@ class MemoryJob(EngineJob):
         self._directory = tempfile.TemporaryDirectory(prefix="job-", dir=scratch_folder())
         self.restore = self.find_restore()
         # Through pickle, as on a cluster: functions are copied, and what cannot be pickled is found here too.
-        self._job = pickle_job(self.spec).load()
+        self._files = gather(self.submission)
+        IMPORTS.hold(self._files, runs_here=True)
+        self._job = pickle_job(self.spec).load_here()
         self._coordinator = Coordinator(
             self._job.graph, self.settings, self._directory.name, self._word, restore=self.restore
         )
@@ -182,7 +187,7 @@ class MemoryJob(EngineJob):
         task = self._tasks.get((stage, subtask))
         if task is None:
             # Each task has functions of its own, as if it ran in a process of its own.
-            task = StageTask(pickle_job(self.spec).load(), stage, subtask)
+            task = StageTask(pickle_job(self.spec).load_here(), stage, subtask)
             self._tasks[stage, subtask] = task
         return task
 
@@ -211,6 +216,7 @@ class MemoryJob(EngineJob):
             # After the last batch there is nothing left to close; after a failure or a cancellation there is.
             self._guarded(task.close)
         self.commits.end()
+        IMPORTS.release(self._files)
         if self._coordinator is not None:
             self._coordinator.stop()
             self._directory.cleanup()

@@ -6,6 +6,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from firesteel.engine.imports import IMPORTS, JobFiles
+
 if TYPE_CHECKING:
     from firesteel.runtime.task import JobSpec
 
@@ -30,9 +32,16 @@ class JobPayload:
     pickled: bytes
     lifeline: LifelineAddress | None = None
     """How a process that holds tasks of the job learns that it is over."""
+    files: JobFiles | None = None
+    """The Python files that the job brings."""
 
     def load(self) -> JobSpec:
-        """The job, with functions of its own."""
+        """The job, with functions of its own, in a process that works for it alone."""
+        IMPORTS.switch(self.files)
+        return self.load_here()
+
+    def load_here(self) -> JobSpec:
+        """The same where other jobs may run, too."""
         import cloudpickle
 
         for path in self.import_paths:

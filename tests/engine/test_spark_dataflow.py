@@ -248,3 +248,14 @@ def test_two_jobs_run_side_by_side(tmp_path: Path) -> None:
     for job in ("first", "second"):
         assert sorted(notes(tmp_path, job)) == sorted([key, n] for key in range(3) for n in range(1, 21))
         assert sorted(notes(tmp_path, f"{job}-sink")) == list(range(60))
+
+
+def test_a_file_of_five_megabytes(tmp_path: Path) -> None:
+    file = tmp_path / "lines.txt"
+    line = "line {n:06d} é " + "x" * 40
+    count = 90_000
+    file.write_text("".join(line.format(n=n) + "\n" for n in range(count)), encoding="utf-8")
+    assert file.stat().st_size > 5_000_000
+    lines = spark_env(3).read_text_file(str(file))
+    with lines.map(lambda text: (int(text[5:11]), len(text))).execute_and_collect() as records:
+        assert list(records) == [(n, len(line.format(n=0))) for n in range(count)]

@@ -9,7 +9,6 @@ import select
 import subprocess
 import sys
 import time
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -20,12 +19,9 @@ from sparkkit import (
     end_process,
     run_script,
     script_environment,
-    spark_env,
     without_subtask,
     write_script,
 )
-
-from firesteel.errors import SetupError
 
 
 def test_without_logging_there_is_nothing_but_the_result(tmp_path: Path) -> None:
@@ -142,80 +138,6 @@ def test_classes_of_the_script_are_records_and_keys(tmp_path: Path) -> None:
     done = run_script(write_script(tmp_path, OWN_CLASSES))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["Oslo 1", "Rome 0", "Rome 2", "Rome 5"]
-
-
-def test_files_and_packages_for_the_workers(tmp_path: Path) -> None:
-    """A module, a folder and a requirement. The script itself cannot import them: only what is shipped is found."""
-    (tmp_path / "files" / "shapes").mkdir(parents=True)
-    (tmp_path / "files" / "single.py").write_text("def double(n):\n    return n * 2\n")
-    (tmp_path / "files" / "shapes" / "__init__.py").write_text("SIDES = {3: 'triangle'}\n")
-    (tmp_path / "requirements.txt").write_text(f"{tiny_wheel(tmp_path)}\n")
-    script = """
-        import sys
-        from firesteel.datastream import StreamExecutionEnvironment
-
-        folder = sys.argv[1]
-        env = StreamExecutionEnvironment.get_execution_environment()
-        env.set_parallelism(2)
-        env.add_python_file(folder + "/files/single.py")
-        env.add_python_file(folder + "/files/shapes")
-        env.set_python_requirements(folder + "/requirements.txt")
-
-        def use(n):
-            from shapes import SIDES
-            from single import double
-            from tiny_required import ANSWER
-            return double(n), SIDES[3], ANSWER
-
-        def use_again(record):
-            import shapes
-            return *record, shapes.__name__
-
-        used = env.from_collection([1, 2]).map(use).key_by(lambda r: r[0]).map(use_again)
-        with used.execute_and_collect() as records:
-            print(sorted(records))
-    """
-    work = tmp_path / "work"
-    work.mkdir()
-    done = run_script(write_script(work, script), str(tmp_path))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "[(2, 'triangle', 42, 'shapes'), (4, 'triangle', 42, 'shapes')]\n"
-
-
-def tiny_wheel(folder: Path) -> Path:
-    """A package as a wheel, which pip installs without a network and without building."""
-    wheel = folder / "tiny_required-1.0-py3-none-any.whl"
-    info = "tiny_required-1.0.dist-info"
-    files = {
-        "tiny_required/__init__.py": "ANSWER = 42\n",
-        f"{info}/METADATA": "Metadata-Version: 2.1\nName: tiny-required\nVersion: 1.0\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    with zipfile.ZipFile(wheel, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
-        archive.writestr(f"{info}/RECORD", "".join(f"{name},,\n" for name in [*files, f"{info}/RECORD"]))
-    return wheel
-
-
-def test_requirements_that_cannot_be_installed(tmp_path: Path) -> None:
-    (tmp_path / "requirements.txt").write_text(f"{tmp_path}/no_such-1.0-py3-none-any.whl\n")
-    env = spark_env(1)
-    env.set_python_requirements(str(tmp_path / "requirements.txt"))
-    env.from_collection([1]).print()
-    with pytest.raises(SetupError, match=r"The requirements in .*requirements\.txt could not be installed"):
-        env.execute()
-
-
-def test_a_file_of_five_megabytes(tmp_path: Path) -> None:
-    file = tmp_path / "lines.txt"
-    line = "line {n:06d} é " + "x" * 40
-    count = 90_000
-    file.write_text("".join(line.format(n=n) + "\n" for n in range(count)), encoding="utf-8")
-    assert file.stat().st_size > 5_000_000
-    lines = spark_env(3).read_text_file(str(file))
-    with lines.map(lambda text: (int(text[5:11]), len(text))).execute_and_collect() as records:
-        assert list(records) == [(n, len(line.format(n=0))) for n in range(count)]
 
 
 def test_building_a_program_does_not_load_spark(tmp_path: Path) -> None:

@@ -21,12 +21,14 @@ from firesteel.engine.commit_log import job_id_of
 from firesteel.engine.commit_watcher import CommitWatcher
 from firesteel.engine.control import ControlSocket, RunningJob
 from firesteel.engine.coordinator import Word
+from firesteel.engine.imports import IMPORTS, JobFiles
 from firesteel.engine.job import EngineJob
 from firesteel.engine.manifest import CheckpointFolder, Manifest, is_checkpoint
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.taking import abandon, copy_sources, outline
 from firesteel.engine.scratch import scratch_folder
+from firesteel.engine.shipping import gather
 from firesteel.engine.spark import affinity
 from firesteel.engine.spark.errors import translate
 from firesteel.engine.spark.files import pack_job, write_job
@@ -63,6 +65,7 @@ class SparkJob(EngineJob):
         self._lifeline: Lifeline | None = None
         self._folder: CheckpointFolder | None = None
         self._control: ControlSocket | None = None
+        self._files: JobFiles | None = None
         self._hold = self._drain = self._stopped = False
         self._batch_done = False
         """In BATCH mode: whether the one batch is done. Then it is never repeated."""
@@ -75,6 +78,8 @@ class SparkJob(EngineJob):
         # 1. The job's local folder: what the source's processes read. It goes with the job.
         self._directory = tempfile.mkdtemp(prefix="job-", dir=scratch_folder())
         # 2. What cannot be pickled, and a checkpoint of another job, are found before Spark is started.
+        self._files = gather(self.submission)
+        IMPORTS.hold(self._files, runs_here=False)
         packed = pack_job(self.spec, import_paths(self.settings))
         remote = is_remote(self.checkpointing.folder or "")
         changed = not remote and self._claim_folder(LOCAL)
@@ -85,7 +90,7 @@ class SparkJob(EngineJob):
             changed = self._claim_folder(HadoopStorage(session))
         if changed:
             packed = pack_job(self.spec, import_paths(self.settings))
-        ship_files(session, self.submission)
+        ship_files(session, self._files)
         session.dataSource.register(FiresteelDataSource)
         # 4. The state to begin with, if there is one, and the query.
         self.restore = self.find_restore()
@@ -145,7 +150,8 @@ class SparkJob(EngineJob):
         assert self._directory is not None
         self._lifeline = _lifeline(session)
         # By another name than the attempt before: what is left of that in a worker is not this one's.
-        payload = replace(payload, job_id=f"{self.job_id}-{self.spec.attempt}")
+        payload = replace(payload, job_id=f"{self.job_id}-{self.spec.attempt}", files=self._files)
+        whole = replace(whole, files=self._files)
         if self._lifeline is not None:
             payload = replace(payload, lifeline=self._lifeline.address)
         write_job(self._directory, payload, whole, self.settings, folder.sources, self.restore, self._united())
@@ -430,6 +436,7 @@ class SparkJob(EngineJob):
         self._end_line()
         # Now that nothing runs any more.
         self.commits.end()
+        IMPORTS.release(self._files)
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
 

@@ -9,23 +9,22 @@ import logging
 import os
 import socket
 import sys
-import tempfile
 import threading
-from pathlib import Path
 from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from firesteel.engine.imports import IMPORTS, JobFiles
 from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.settings import Settings
+from firesteel.engine.shipping import archive_of
 from firesteel.engine.spark.home import SparkHome, spark_home
 from firesteel.engine.spark.java import find_java
 from firesteel.engine.spark.jvm_process import no_jvm_left_behind, remove_with_jvm, temporary_folder_flag
 from firesteel.engine.spark.masters import check_master
 from firesteel.engine.spark.output import forward_worker_output
 from firesteel.engine.spark.warmup import warm_up_later
-from firesteel.engine.submission import Submission
 from firesteel.errors import ConfigurationError, SetupError
 
 __all__ = ["get_session", "import_paths", "ship_files"]
@@ -248,37 +247,11 @@ def import_paths(settings: Settings) -> tuple[str, ...]:
     """Where local workers should look for modules too: the places this process looks in, the script's folder first."""
     if not _is_local(settings.master):
         return ()
-    return tuple(os.path.abspath(path or os.curdir) for path in sys.path if not path.endswith(".zip"))
+    paths = IMPORTS.without_files(sys.path)
+    return tuple(os.path.abspath(path or os.curdir) for path in paths if not path.endswith(".zip"))
 
 
-def ship_files(session: SparkSession, submission: Submission) -> None:
-    """Sends the job's Python files and requirements to wherever its workers will be."""
-    for path in submission.python_files:
-        session.sparkContext.addPyFile(_as_archive(path))
-    if submission.requirements is not None:
-        session.sparkContext.addPyFile(_installed(*submission.requirements))
-
-
-def _as_archive(path: str) -> str:
-    if not os.path.isdir(path):
-        return path
-    import shutil
-
-    base = os.path.join(tempfile.mkdtemp(prefix="files-", dir=scratch_folder()), os.path.basename(path))
-    return shutil.make_archive(base, "zip", root_dir=os.path.dirname(path), base_dir=os.path.basename(path))
-
-
-def _installed(requirements: str, cache: str | None) -> str:
-    """The packages of a requirements file as one archive. Pure Python packages work everywhere; others only where
-    the workers' platform is the driver's."""
-    import shutil
-    import subprocess
-
-    target = Path(tempfile.mkdtemp(prefix="requirements-", dir=scratch_folder()))
-    command: list[Any] = [sys.executable, "-m", "pip", "install", "-q", "-r", requirements, "-t", target / "packages"]
-    if cache:
-        command += ["--no-index", "--find-links", cache]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SetupError(f"The requirements in {requirements} could not be installed: {done.stderr.strip()[-400:]}")
-    return shutil.make_archive(str(target / "requirements"), "zip", root_dir=target / "packages")
+def ship_files(session: SparkSession, files: JobFiles | None) -> None:
+    """Sends the job's Python files to wherever its workers will be. Those of this machine find them where they are."""
+    if files is not None and not _is_local(session.sparkContext.master):
+        session.sparkContext.addArchive(f"{archive_of(files)}#{files.name}")

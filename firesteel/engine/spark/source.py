@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+from firesteel.engine.imports import IMPORTS
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.spark.folder_lock import hold_folder
 from firesteel.runtime.failures import carried
@@ -51,6 +52,7 @@ def read(payload: JobPayload, partition: InputPartition) -> Iterator[pa.RecordBa
 
     assert isinstance(partition, _Share)
     schema = pa.schema([("r", pa.int32()), ("f", pa.binary())])
+    IMPORTS.switch(payload.files)
     for token, cell in worker.run_source(payload, pickle.loads(partition.pickled)):
         arrays = [pa.array([token], pa.int32()), pa.array([cell], pa.binary())]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+from firesteel.engine.imports import IMPORTS, JobFiles
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.spark.lifeline import CLOSE_SECONDS, hold_line
 from firesteel.runtime.failures import OperatorFailure
@@ -44,6 +45,8 @@ class Tasks:
         self._tasks: dict[Key, StageTask] = {}
         self._lines: dict[str, bool] = {}
         """The jobs that are known here, oldest first, and whether each has a line to its driver."""
+        self._files: dict[str, JobFiles | None] = {}
+        """The Python files that each of these jobs brought."""
         self._over: set[str] = set()
         self._running: str | None = None
         """The job whose task the main thread is in."""
@@ -81,6 +84,7 @@ class Tasks:
         in_main = threading.current_thread() is threading.main_thread()
         watched = payload.lifeline is not None and _SIGNAL is not None and in_main
         self._lines[payload.job_id] = watched
+        self._files[payload.job_id] = payload.files
         if payload.lifeline is not None and watched:
             signal.signal(_SIGNAL, self._called)  # type: ignore[arg-type]
             hold_line(payload.lifeline, self._ending(payload.job_id))
@@ -148,15 +152,17 @@ class Tasks:
     def _close(self, job: str) -> None:
         self._lines.pop(job, None)
         self._closing = True
-        for key in [key for key in self._tasks if key[0] == job]:
-            try:
-                self._tasks.pop(key).close()
-            except Exception as error:
-                text = (
-                    error.failure.render() if isinstance(error, OperatorFailure) else f"{type(error).__name__}: {error}"
-                )
-                # One line each on the way to the driver.
-                self._failed.append(" ".join(text.split()))
+        # Perhaps in the middle of another job's task.
+        with IMPORTS.of(self._files.pop(job, None)):
+            for key in [key for key in self._tasks if key[0] == job]:
+                try:
+                    self._tasks.pop(key).close()
+                except Exception as error:
+                    text = f"{type(error).__name__}: {error}"
+                    if isinstance(error, OperatorFailure):
+                        text = error.failure.render()
+                    # One line each on the way to the driver.
+                    self._failed.append(" ".join(text.split()))
         self._closing = False
 
     # The end of this process

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from firesteel.engine.imports import IMPORTS
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.spark.tasks import TASKS
 from firesteel.runtime.failures import carried
@@ -32,6 +33,7 @@ def run_stage(
     payload: JobPayload, stage: int, subtask: int, cells: Iterable[bytes], store: StateStore
 ) -> Iterator[Cell]:
     """A task of a later stage."""
+    IMPORTS.switch(payload.files)
     with carried():
         task = TASKS.get(payload, stage, subtask)
         if task.outdated(store):
