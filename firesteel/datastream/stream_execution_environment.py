@@ -223,13 +223,13 @@ class StreamExecutionEnvironment:
         return self
 
     def add_python_file(self, file_path: str) -> None:
-        """Ships a file, folder or zip to the workers, where it can be imported."""
+        """Ships a file, folder or zip to the workers, where this job, and no other, can import it."""
         if not os.path.exists(file_path):
             raise ProgramError(f"add_python_file(): there is no {file_path!r}.")
         self._python_files.append(os.path.abspath(file_path))
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
-        """Has the workers install the packages of a requirements file before the job starts."""
+        """Ships the packages of a requirements file to the workers, installed once for all jobs of this process."""
         if not os.path.isfile(requirements_file_path):
             raise ProgramError(f"set_python_requirements(): there is no file {requirements_file_path!r}.")
         self._requirements = (

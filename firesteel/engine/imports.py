@@ -39,14 +39,16 @@ class JobFiles:
 
     def places(self) -> tuple[str, str]:
         """Where this process has the files and the packages."""
-        folder = self.folder if os.path.isdir(self.folder) else _sent_by_spark(self.name)
+        folder = _sent_by_spark(self.name) or self.folder
         return os.path.join(folder, "files"), os.path.join(folder, "packages")
 
 
-def _sent_by_spark(name: str) -> str:
-    # Only a process that Spark started on another machine gets here.
+def _sent_by_spark(name: str) -> str | None:
+    """Where an executor has what the driver sent; None in processes that are the driver's own."""
     files = getattr(sys.modules.get("pyspark"), "SparkFiles", None)
-    return str(files.get(name)) if files is not None else name
+    root = getattr(files, "_root_directory", None) if getattr(files, "_is_running_on_worker", False) else None
+    path = os.path.join(root, name) if root else ""
+    return path if os.path.isdir(path) else None
 
 
 class Imports:

@@ -43,12 +43,16 @@ WHERE = """
         folder = Path.cwd()
         executor = folder.name if folder.parent.name.startswith("app-") else "none"
         time.sleep(0.05)
+        # It lies in a folder that only the driver looks in.
+        from shipped_to_executors import NAME
+        assert NAME == "shipped"
         return Found(n % 4, executor, sys.executable)
 
     if __name__ == "__main__":
         settings = Configuration.from_dict({"firesteel.batch.max-records": "10"})
         env = StreamExecutionEnvironment.get_execution_environment(settings)
         env.set_parallelism(2)
+        env.add_python_file(sys.argv[1])
         source = DataGeneratorSource(lambda n: n, count=80)
         found = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").map(look)
         counted = found.key_by(lambda f: f.key).map(lambda f: (f.key, f.executor, f.python))
@@ -59,7 +63,9 @@ WHERE = """
 
 def test_both_executors_work_with_the_master_as_the_only_change(master: str, tmp_path: Path) -> None:
     """Several batches, because the second executor may register after the first one has begun."""
-    done = run_script(write_script(tmp_path, WHERE), FIRESTEEL_MASTER=master)
+    (tmp_path / "files").mkdir()
+    shipped = write_script(tmp_path / "files", "NAME = 'shipped'", "shipped_to_executors.py")
+    done = run_script(write_script(tmp_path, WHERE), str(shipped), FIRESTEEL_MASTER=master)
     assert (done.returncode, done.stderr) == (0, "")
     records = json.loads(done.stdout)
     assert sorted(key for key, _, _ in records) == sorted(n % 4 for n in range(80))
