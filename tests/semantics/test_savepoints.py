@@ -165,7 +165,9 @@ def test_windows_of_another_kind_are_refused(halves: Halves) -> None:
         return WINDOWS["elements"](stream.key_by(first)).uid("windows")
 
     halves.save(sessions, [[Record(("a", 1), 10)]])
-    with pytest.raises(JobExecutionError, match=r"was saved as that of 'sessions'.*keeps 'windows' now"):
+    with pytest.raises(
+        JobExecutionError, match=r"saved as 'sessions of reduced values'.*keeps 'windows of elements' now"
+    ):
         halves.resume(elements, [[Record(("a", 1), 10)]])
 
 

@@ -11,7 +11,7 @@ from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.connectors.base import SinkIdentity
 from firesteel.datastream.functions import CheckpointedFunction
 from firesteel.datastream.time_domain import TimeDomain
-from firesteel.errors import SavepointError
+from firesteel.errors import CheckpointError
 from firesteel.graph.specs import OperatorSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.runtime.calls import call_for_each
@@ -91,7 +91,8 @@ class Operator:
 
     keyed = False
     layout = "plain"
-    """How the state is built. What was saved of one layout is not restored into another."""
+    """How the state is built. The store's header and savepoints keep it, and state of another layout is converted
+    (see ``takes_over``) or refused."""
     timers_of = "key"
     """Whose timers are: of a key, of a (key, window), or of a tuple that begins with the key ("place")."""
 
@@ -113,6 +114,8 @@ class Operator:
         )
         self.store_unchanged = False
         """Set before ``begin``: whether the store is as this operator's last batch left it."""
+        self.found_layout = self.layout
+        """Set by ``begin``: how the state that this batch has found is built."""
         self.valve: WatermarkValve | None = None
         self.origin_levels: dict[int, int] = {}
 
@@ -151,17 +154,22 @@ class Operator:
         if self.operator_state is not None:
             self.operator_state.begin(store, header.setdefault("operator", {}))
         if self.backend is not None:
-            saved = header.pop("restored layout", self.layout)
-            if saved != self.layout:
+            former = header["keys"][1] if "keys" in header else self.layout
+            self.found_layout = header.pop("restored layout", former)
+            if self.found_layout != self.layout and not self.takes_over(self.found_layout, header):
                 raise self.failure(
-                    SavepointError(
-                        f"The state of this operator was saved as that of {saved!r}, but the operator keeps "
-                        f"{self.layout!r} now: windows of another kind cannot take it over. Give the operator another "
-                        "uid, and allow non-restored state to leave the old one behind."
+                    CheckpointError(
+                        f"The state of this operator was saved as {self.found_layout!r}, but the operator keeps "
+                        f"{self.layout!r} now and cannot take it over. Go back to the windows and functions it had, "
+                        "or give the operator another uid, and allow non-restored state to leave the old one behind."
                     )
                 )
             header["keys"] = (self.placement.key_type, self.layout, self.timers_of)
             self.backend.begin(store, header.setdefault("tables", {}), self.store_unchanged)
+
+    def takes_over(self, saved: str, header: dict[str, Any]) -> bool:
+        """Whether state of another layout can be used. An operator that can converts it at the end of ``begin``."""
+        return False
 
     def snapshot(self) -> None:
         """Asks the function for what must survive, when all records of the batch were processed."""

@@ -20,11 +20,13 @@ from firesteel.runtime.operators.base import Placement, handles
 from firesteel.runtime.operators.connected import KeyedTwoInputs
 from firesteel.runtime.operators.keyed import Firing
 from firesteel.runtime.operators.windows import LATE_METRIC
+from firesteel.runtime.state.backend import NO_KEY
 from firesteel.runtime.timers import TimerQueue
 from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP
 
 __all__ = ["IntervalJoinOperator"]
 
+_FAMILY = "interval-join"
 _BUCKETS_IN_RANGE = 8
 """About how many buckets a record looks into."""
 
@@ -56,7 +58,6 @@ class _Side:
 
 @handles(IntervalJoinSpec)
 class IntervalJoinOperator(KeyedTwoInputs):
-    layout = "interval-join"
     timers_of = "place"
 
     def __init__(self, placement: Placement) -> None:
@@ -64,6 +65,8 @@ class IntervalJoinOperator(KeyedTwoInputs):
         spec: IntervalJoinSpec = self.spec
         self._left = _Side(self, "left", spec.lower, spec.upper)
         self._right = _Side(self, "right", -spec.upper, -spec.lower)
+        # How wide buckets are and how long they stay follows from the bounds.
+        self.layout = f"{_FAMILY} from {spec.lower} to {spec.upper}"
         self._width = max(1, (spec.upper - spec.lower) // _BUCKETS_IN_RANGE)
         self._context = _Context()
         self._late = self.context.metrics.counter(LATE_METRIC)
@@ -73,6 +76,27 @@ class IntervalJoinOperator(KeyedTwoInputs):
     def begin(self, store: Any, header: dict[str, Any], now: int) -> None:
         super().begin(store, header, now)
         self._timers = TimerQueue(self.node.uid.encode() + b"\0\0e", store, header.setdefault("event", set()))
+        if self.found_layout != self.layout:
+            self._convert()
+
+    def takes_over(self, saved: str, header: dict[str, Any]) -> bool:
+        return saved.startswith(_FAMILY)
+
+    def _convert(self) -> None:
+        """Puts records that were kept for other bounds (or for ones that were not told yet) into the buckets of these,
+        once."""
+        for _ in self._timers.take(MAX_WATERMARK):
+            pass
+        backend = self.backend
+        for side in (self._left, self._right):
+            for keys in side.buckets.table.every_key():
+                backend.prepare(keys)
+                for backend.key in keys:
+                    records = [record for _, bucket in side.buckets.items() for record in bucket]
+                    side.buckets.clear()
+                    for time, value in records:
+                        self._put(side, value, time)
+        backend.key = NO_KEY
 
     def changes(self) -> Iterable[tuple[bytes, bytes | None]]:
         return chain(super().changes(), self._timers.changes())
@@ -114,6 +138,10 @@ class IntervalJoinOperator(KeyedTwoInputs):
                 self._results.append((late_tag, value))
                 self._times.append(time)
             return False
+        self._put(side, value, time)
+        return True
+
+    def _put(self, side: _Side, value: Any, time: int) -> None:
         bucket = time // self._width
         kept = side.buckets.get(bucket)
         if kept is None:
@@ -122,7 +150,6 @@ class IntervalJoinOperator(KeyedTwoInputs):
             self._timers.register(last + side.useful, (self.backend.key, side is self._left, bucket))
         kept.append((time, value))
         side.buckets.put(bucket, kept)
-        return True
 
     def _partners(self, side: _Side, other: _Side, time: int) -> list[tuple[int, Any]]:
         # Buckets go as a whole; a record in one of them that is of no use any longer must not be found either.
@@ -151,14 +178,15 @@ class IntervalJoinOperator(KeyedTwoInputs):
             self.out.emit_tagged(results, times)
 
     def fire_event_timers(self, watermark: int) -> None:
-        for time, places in self._timers.take(watermark):
-            self.backend.prepare([key for key, _, _ in places])
-            for key, is_left, bucket in places:
-                self.backend.key = key
-                try:
-                    (self._left if is_left else self._right).buckets.remove(bucket)
-                except Exception as error:
-                    raise self.failure(error, Firing(time, key)) from error
+        # Nothing that happens here sets a timer.
+        for until in self.prepared(self._timers, watermark):
+            for time, places in self._timers.take(until):
+                for key, is_left, bucket in places:
+                    self.backend.key = key
+                    try:
+                        (self._left if is_left else self._right).buckets.remove(bucket)
+                    except Exception as error:
+                        raise self.failure(error, Firing(time, key)) from error
 
     def fire_last_timers(self) -> None:
         self.fire_event_timers(MAX_WATERMARK)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -98,6 +98,16 @@ class KeyedOperator(Operator):
 
     def fire_processing_timers(self, now: int) -> None:
         """Timers up to the processing time."""
+
+    def prepared(self, queue: TimerQueue, limit: int) -> Iterator[int]:
+        """Cuts the timers up to a limit, whose keys come first in what they belong to, into stretches, and reads the
+        state of all keys of a stretch in one go before it is given out as the time of its last timer."""
+        if not self.backend.lazy:
+            yield limit
+            return
+        for until, places in queue.stretches(limit, TIMERS_AT_ONCE):
+            self.backend.prepare([place[0] for place in places])
+            yield until
 
     def on_processing_time(self, now: int) -> None:
         if self._groups is None:

@@ -23,6 +23,7 @@ from firesteel.runtime.operators.windows import WindowOperator
 from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP
 from firesteel.runtime.windowing.contents import Aggregated, Reduced
 from firesteel.runtime.windowing.folds import Fold
+from firesteel.runtime.windowing.sessions import PURGED, Session, holding, near
 
 __all__ = ["AlignedWindowOperator", "SessionWindowOperator"]
 
@@ -132,7 +133,8 @@ class AlignedWindowOperator(WindowOperator):
                 if self.windows.lazy:
                     self.windows.prepare(chunk)
                     self.backend.prepare([key for key, _ in chunk])
-                boxes = [table.get(place) for place in chunk]
+                # One that has fired already was kept for late records by an earlier program.
+                boxes = [table.get(place) if place[1][1] == time + 1 else None for place in chunk]
                 for place in chunk:
                     table.put(place, None)
                 self._fire_boxes(time, chunk, boxes)
@@ -157,29 +159,25 @@ class AlignedWindowOperator(WindowOperator):
 
 
 class SessionWindowOperator(WindowOperator):
-    """Sessions with a fixed gap: a key's open sessions are one short list, and a timer is moved when it fires.
-
-    An entry is [[start, end, folded], …], in the order of their starts.
-    """
-
-    layout = "sessions"
-    timers_of = "key"
+    """Sessions with a fixed gap. A record most often falls into the one session that its key has, and a timer is moved
+    when it fires, not when the session's end moves. What is stored is what every operator of sessions stores."""
 
     def __init__(self, placement: Placement) -> None:
         super().__init__(placement)
         self._gap: int = self.spec.assigner.session_gap
         self._fold = Fold(self.spec.fold)
 
-    def begin(self, store: Any, header: dict[str, Any], now: int) -> None:
-        super().begin(store, header, now)
-        self._open_sessions = self.backend.table("sessions")
-
     def run(self, keys: list[Any], values: list[Any], timestamps: list[int] | None) -> None:
         if timestamps is None or min(timestamps) <= MIN_TIMESTAMP:
             # The assigner says what is wrong.
             super().run(keys, values, timestamps)
             return
-        table, gap, add = self._open_sessions, self._gap, self._fold.add
+        table, gap, add, too_late = self._sets, self._gap, self._fold.add, self.clock.watermark - self._gap + 1
+        assert table is not None
+        if min(timestamps) <= too_late:
+            for key, time in zip(keys, timestamps, strict=True):
+                if time <= too_late:
+                    self.end_outlived(key, (time, time + gap))
         get, changed = table.live.get, table.dirty.append
         value: Any = None
         try:
@@ -188,7 +186,7 @@ class SessionWindowOperator(WindowOperator):
                 sessions = None if entry is None else entry[0]
                 if entry is not None and sessions is not None and len(sessions) == 1:
                     session = sessions[0]
-                    if session[0] <= time <= session[1]:
+                    if session[0] <= time <= session[1] and session[2] is not PURGED:
                         session[2] = add(session[2], value)
                         if time + gap > session[1]:
                             session[1] = time + gap
@@ -204,56 +202,59 @@ class SessionWindowOperator(WindowOperator):
             raise self.failure(error, value) from error
         self.flush()
 
-    def _join(self, key: Any, sessions: list[list[Any]], value: Any, time: int) -> None:
+    def _join(self, key: Any, sessions: list[Session], value: Any, time: int) -> None:
         """A record that opens a session, or joins several, or reaches back before one."""
         fold, end = self._fold, time + self._gap
-        near = [session for session in sessions if session[0] <= end and time <= session[1]]
-        if not near:
+        where = near(sessions, time, end)
+        if where.start == where.stop:
             if end - 1 <= self.clock.watermark:
                 self.too_late(value, time)
                 return
-            sessions.append([time, end, fold.first(value)])
-            sessions.sort(key=_start)
-            self.event.register(end - 1, key)
+            sessions.insert(where.start, [time, end, fold.first(value)])
+            self.event.register(end - 1, (key, (time, end)))
             return
-        whole = near[0]
-        for session in near[1:]:
-            whole[1], whole[2] = max(whole[1], session[1]), fold.merge(whole[2], session[2])
-            sessions.remove(session)
-        whole[0], whole[1] = min(whole[0], time), max(whole[1], end)
-        whole[2] = fold.add(whole[2], value)
+        whole, *others = sessions[where]
+        # The timers of all of them lead to the whole.
+        whole[0], whole[1] = min(whole[0], time), max(sessions[where.stop - 1][1], end)
+        del sessions[where.start + 1 : where.stop]
+        self.contents.merge((key, whole), [(key, other) for other in others])
+        self.contents.add((key, whole), value, time)
 
     def fire_event_timers(self, watermark: int) -> None:
-        table, event, result = self._open_sessions, self.event, self._fold.result
         key: Any = None
         time = watermark
         try:
-            for time, keys in event.take(watermark):
-                self.backend.prepare(keys)
-                for key in keys:
-                    sessions = table.get(key) or ()
-                    over = [session for session in sessions if session[1] - 1 <= time]
-                    left = [session for session in sessions if session[1] - 1 > time]
-                    if left:
-                        # Records moved the end of a session meanwhile, or another one is open.
-                        event.register(min(session[1] for session in left) - 1, key)
-                    if over:
-                        table.put(key, left or None)
-                        self.backend.key = key
-                        for start, end, folded in over:
-                            window = TimeWindow(start, end)
-                            elements = [folded if result is None else result(folded)]
-                            self._collect(key, window, (start, end), elements)
-                            if self._clear_function is not None:
-                                self._clear_function(self._processing)
-                self.flush()
+            for until in self.prepared(self.event, watermark):
+                for time, places in self.event.take(until):
+                    for key, token in places:
+                        self.backend.ensure(key)
+                        self._fire_session(time, key, token)
+                    self.flush()
         except Exception as error:
             raise self.failure(error, Firing(time, key)) from error
 
-
-def _start(session: list[Any]) -> int:
-    start: int = session[0]
-    return start
+    def _fire_session(self, time: int, key: Any, token: tuple[int, int]) -> None:
+        table = self._sets
+        assert table is not None
+        sessions = table.get(key) or []
+        at = holding(sessions, *token)
+        if at is None:
+            return
+        session = sessions[at]
+        start, end, _ = session
+        if time < end - 1:
+            # Records moved its end meanwhile.
+            self.event.register(end - 1, (key, (start, end)))
+            return
+        del sessions[at]
+        table.put(key, sessions or None)
+        self.backend.key = key
+        elements = self.contents.get((key, session)) if time == end - 1 else None
+        if elements is not None:
+            self._collect(key, TimeWindow(start, end), (start, end), elements)
+        if self._clear_function is not None:
+            self._processing.current = TimeWindow(start, end)
+            self._clear_function(self._processing)
 
 
 def _choose(placement: Placement) -> Operator:

@@ -24,7 +24,7 @@ from firesteel.runtime.operators.keyed import TIMERS_AT_ONCE, Firing, KeyedOpera
 from firesteel.runtime.state.backend import KeyedStateBackend
 from firesteel.runtime.timers import TimerQueue
 from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP
-from firesteel.runtime.windowing.contents import TimedElements, contents_of
+from firesteel.runtime.windowing.contents import Contents, TimedElements, contents_of
 from firesteel.runtime.windowing.contexts import (
     AssignerContext,
     FunctionContext,
@@ -33,20 +33,20 @@ from firesteel.runtime.windowing.contexts import (
 )
 from firesteel.runtime.windowing.folds import Fold
 from firesteel.runtime.windowing.functions import call_of
-from firesteel.runtime.windowing.merging import MergingWindows
+from firesteel.runtime.windowing.layouts import WindowLayout, convert
+from firesteel.runtime.windowing.merging import NOWHERE, MergingWindows
 from firesteel.runtime.windowing.namespaces import pack, unpack
+from firesteel.runtime.windowing.sessions import SessionContents, SessionSet
 
 __all__ = ["WindowOperator"]
 
 _CONTINUE = TriggerResult.CONTINUE
-_SETS = "merging-windows"
 LATE_METRIC = "numLateRecordsDropped"
 
 
 class WindowOperator(KeyedOperator):
     """The general case. ``backend`` holds state of keys, ``windows`` that of windows, under (key, token)."""
 
-    layout = "windows"
     timers_of = "window"
 
     def __init__(self, placement: Placement) -> None:
@@ -57,7 +57,13 @@ class WindowOperator(KeyedOperator):
         self._event_time = spec.assigner.is_event_time()
         self._merging = isinstance(spec.assigner, MergingWindowAssigner)
         self._lateness = spec.allowed_lateness
-        self.contents = contents_of(self.windows, spec.fold, timed=spec.evictor is not None)
+        self._layout = WindowLayout.of(spec)
+        self.layout = self._layout.name
+        self.contents: Contents = (
+            SessionContents(spec.fold)
+            if self._layout.inline
+            else contents_of(self.windows, spec.fold, timed=spec.evictor is not None)
+        )
         self._assigning = AssignerContext(self.clock, self.context)
         self._triggering = TriggerContext(self.clock, self.windows, self.context.metrics)
         self._evicting = WindowEvictorContext(self.clock, self.context.metrics)
@@ -95,7 +101,12 @@ class WindowOperator(KeyedOperator):
         self.event = TimerQueue(uid + b"\0\0e", store, header.setdefault("event", set()))
         self.processing = TimerQueue(uid + b"\0\0p", store, header.setdefault("processing", set()))
         self._triggering.event, self._triggering.processing = self.event, self.processing
-        self._sets = self.backend.table(_SETS) if self._merging else None
+        self._sets = self.backend.table(self._layout.table) if self._merging else None
+        if self.found_layout != self.layout:
+            convert(self.found_layout, self._layout, self.backend, self.windows, self.event)
+
+    def takes_over(self, saved: str, header: dict[str, Any]) -> bool:
+        return self._layout.takes_over(saved, header)
 
     def changes(self) -> Iterable[tuple[bytes, bytes | None]]:
         return chain(super().changes(), self.windows.changes(), self.event.changes(), self.processing.changes())
@@ -135,9 +146,7 @@ class WindowOperator(KeyedOperator):
     def _prepare(self, keys: list[Any], assigned: list[Any]) -> None:
         places = {(key, pack(window)) for key, windows in zip(keys, assigned, strict=True) for window in windows}
         if self._sets is not None:
-            for key in set(keys):
-                for token, place in self._set(key).items():
-                    places.update(((key, token), (key, place)))
+            places.update([(key, token) for key, new in places for token in self._set(key).touched(new)])
         self.windows.prepare(places)
 
     def _element(self, key: Any, value: Any, time: int, windows: Iterable[Any]) -> None:
@@ -180,26 +189,31 @@ class WindowOperator(KeyedOperator):
     def _into_merging(self, key: Any, value: Any, time: int, windows: Iterable[Any]) -> bool:
         assert self._sets is not None
         taken = False
-        windows_of_key = MergingWindows(self._assigner, self._set(key))
+        windows_of_key = self._set(key)
         for window in windows:
+            if self._gone(window):
+                self.end_outlived(key, pack(window))
             merged = windows_of_key.add(window, lambda *merge: self._on_merge(key, *merge))
+            token = pack(merged)
             if self._gone(merged):
-                windows_of_key.retire(merged)
+                windows_of_key.retire(token)
                 continue
             taken = True
-            token = pack(merged)
-            self._into_window(key, merged, token, windows_of_key.place(merged), value, time)
+            self._into_window(key, merged, token, windows_of_key.place(token), value, time)
         self._keep_set(key, windows_of_key)
         return taken
 
-    def _keep_set(self, key: Any, windows_of_key: MergingWindows) -> None:
+    def _keep_set(self, key: Any, windows_of_key: MergingWindows | SessionSet) -> None:
         assert self._sets is not None
-        self._sets.put(key, windows_of_key.places or None)
+        self._sets.put(key, windows_of_key.stored or None)
 
-    def _set(self, key: Any) -> dict[Any, Any]:
-        """The windows of a key, where windows merge: token → token under which its contents are."""
+    def _set(self, key: Any) -> MergingWindows | SessionSet:
+        """The windows of a key, where windows merge."""
         assert self._sets is not None
-        return self._sets.get(key) or {}
+        stored = self._sets.get(key)
+        if self._layout.sessions:
+            return SessionSet(stored or [], self._layout.inline)
+        return MergingWindows(self._assigner, stored or {})
 
     def _on_merge(self, key: Any, result: Any, merged: list[Any], stay: Any, moved: list[Any]) -> None:
         self._check_merge(result)
@@ -238,6 +252,14 @@ class WindowOperator(KeyedOperator):
     def _gone(self, window: Any) -> bool:
         """Whether a window's life has ended."""
         return self._event_time and self._end_of_life(window) <= self.clock.watermark
+
+    def end_outlived(self, key: Any, token: Any) -> None:
+        """Ends the sessions beside a late record's window that are there only because more lateness was allowed when
+        they were opened. The record is too late for them."""
+        windows_of_key = self._set(key)
+        for other in windows_of_key.beside(token):
+            if self._gone(unpack(other)):
+                self._end(key, unpack(other), other, windows_of_key.place(other))
 
     def _is_late(self, time: int) -> bool:
         return self._event_time and time + self._lateness <= self.clock.watermark
@@ -332,23 +354,25 @@ class WindowOperator(KeyedOperator):
 
     def _prepare_places(self, places: list[Any]) -> None:
         wanted = set(places)
-        if self._sets is not None:
-            wanted.update((key, place) for key, _ in places for place in self._set(key).values())
+        if self._sets is not None and not self._layout.inline:
+            wanted.update([(key, self._set(key).place(token)) for key, token in places])
         self.windows.prepare(wanted)
 
     def _prepare_one(self, key: Any, token: Any) -> None:
         self.windows.ensure((key, token))
-        if self._sets is not None:
-            for place in self._set(key).values():
-                self.windows.ensure((key, place))
+        if self._sets is not None and not self._layout.inline:
+            self.windows.ensure((key, self._set(key).place(token)))
 
     def _on_timer(self, time: int, key: Any, token: Any, event: bool) -> None:
         window = unpack(token)
         place = token
+        windows_of_key = None
         if self._sets is not None:
-            place = self._set(key).get(token, _NOWHERE)
-            if place is _NOWHERE:
-                # A timer of a window that has become part of another one.
+            windows_of_key = self._set(key)
+            place = windows_of_key.place(token)
+            if place is NOWHERE:
+                if event:
+                    self._hand_on(time, key, windows_of_key.successor(token))
                 return
         self.backend.key = key
         self.windows.key = (key, token)
@@ -356,7 +380,27 @@ class WindowOperator(KeyedOperator):
         answer = trigger(time, window, self._triggering)
         if answer is not _CONTINUE:
             self._act(answer, key, window, token, place)
-        if event is self._event_time and time == self._end_of_life(window):
+            if windows_of_key is not None:
+                self._keep_set(key, windows_of_key)
+        if event is self._event_time:
+            self._end_if_over(time, key, window, token, place)
+
+    def _hand_on(self, time: int, key: Any, token: Any) -> None:
+        """A timer of a session that has become part of another one, which may have no timer of its own yet: sessions
+        on the short way move theirs only when they fire."""
+        if token is not None and token[1] - 1 >= time:
+            self.event.register(token[1] - 1, (key, token))
+
+    def _end_if_over(self, time: int, key: Any, window: Any, token: Any, place: Any) -> None:
+        end = self._end_of_life(window)
+        if time == end:
+            self._end(key, window, token, place)
+        elif time < end:
+            # With another allowed lateness than the one it was opened with, a window has no timer for its end yet …
+            if end != MAX_WATERMARK:
+                (self.event if self._event_time else self.processing).register(end, (key, token))
+        elif self._sets is not None or self.contents.get((key, place)) is not None:
+            # … or has outlived it.
             self._end(key, window, token, place)
 
     def _end(self, key: Any, window: Any, token: Any, place: Any) -> None:
@@ -368,9 +412,6 @@ class WindowOperator(KeyedOperator):
             self._processing.current = window
             self._clear_function(self._processing)
         if self._sets is not None:
-            windows_of_key = MergingWindows(self._assigner, self._set(key))
-            windows_of_key.retire(window)
+            windows_of_key = self._set(key)
+            windows_of_key.retire(token)
             self._keep_set(key, windows_of_key)
-
-
-_NOWHERE = object()

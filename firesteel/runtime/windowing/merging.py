@@ -12,7 +12,10 @@ from typing import Any
 from firesteel.datastream.window import MergingWindowAssigner
 from firesteel.runtime.windowing.namespaces import pack, unpack
 
-__all__ = ["MergingWindows"]
+__all__ = ["NOWHERE", "MergingWindows", "OnMerge"]
+
+NOWHERE = object()
+"""The place of the contents of a window that there is not."""
 
 OnMerge = Callable[[Any, list[Any], Any, list[Any]], None]
 """Of the merged window, the windows it is made of, the token its contents stay under, the tokens they come from."""
@@ -29,25 +32,37 @@ class _Callback(MergingWindowAssigner.MergeCallback[Any]):
 class MergingWindows:
     """The windows of one key.
 
-    ``places`` is the state itself: token of a window → token under which its contents are. Whoever changes it marks
+    ``stored`` is the state itself: token of a window → token under which its contents are. Whoever changes it marks
     the key as changed.
     """
 
     def __init__(self, assigner: MergingWindowAssigner[Any, Any], places: dict[Any, Any]) -> None:
         self._assigner = assigner
-        self.places = places
+        self.stored = places
 
-    def place(self, window: Any) -> Any:
-        """The token under which a window's contents are. Raises KeyError if there is no such window."""
-        return self.places[pack(window)]
+    def place(self, token: Any) -> Any:
+        """The token under which a window's contents are, or NOWHERE."""
+        return self.stored.get(token, NOWHERE)
 
-    def retire(self, window: Any) -> None:
-        self.places.pop(pack(window), None)
+    def successor(self, token: Any) -> Any:
+        """Which window another one has become part of is not known: it has no timers left."""
+        return None
+
+    def retire(self, token: Any) -> None:
+        self.stored.pop(token, None)
+
+    def beside(self, token: Any) -> list[Any]:
+        """Only the assigner knows which windows it would merge with a window."""
+        return []
+
+    def touched(self, token: Any) -> list[Any]:
+        """The tokens under which there is state that a record of a new window may need."""
+        return [*self.stored, *self.stored.values()]
 
     def add(self, window: Any, on_merge: OnMerge) -> Any:
         """Adds a window and merges what must be merged. Returns the window that the new one is now part of."""
         callback = _Callback()
-        present = [unpack(token) for token in self.places]
+        present = [unpack(token) for token in self.stored]
         self._assigner.merge_windows([*present, window], callback)
         result = window
         new = True
@@ -56,18 +71,18 @@ class MergingWindows:
             if part:
                 new = False
                 result = merge_result
-            old = [one for one in merged if pack(one) in self.places]
+            old = [one for one in merged if pack(one) in self.stored]
             if not old:
                 # The new window is the same as its merger.
                 new = new or part
                 continue
-            tokens = [self.places.pop(pack(one)) for one in old]
+            tokens = [self.stored.pop(pack(one)) for one in old]
             stay = tokens[0]
-            self.places[pack(merge_result)] = stay
+            self.stored[pack(merge_result)] = stay
             # A window that swallows the new one without changing has nothing to tell.
             if not (len(old) == 1 and old[0] == merge_result):
                 on_merge(merge_result, old, stay, tokens[1:])
         if new:
             # The very window may be there already, with its contents in another place.
-            self.places.setdefault(pack(result), pack(result))
+            self.stored.setdefault(pack(result), pack(result))
         return result
