@@ -221,39 +221,45 @@ class SessionWindowOperator(WindowOperator):
         self.contents.add((key, whole), value, time)
 
     def fire_event_timers(self, watermark: int) -> None:
+        assert self._sets is not None
+        get, register, lazy = self._sets.live.get, self.event.register, self.backend.lazy
         key: Any = None
         time = watermark
         try:
             for until in self.prepared(self.event, watermark):
                 for time, places in self.event.take(until):
-                    for key, token in places:
-                        self.backend.ensure(key)
-                        self._fire_session(time, key, token)
+                    for place in places:
+                        key, (start, end) = place
+                        if lazy:
+                            self.backend.ensure(key)
+                        entry = get(key)
+                        sessions = None if entry is None else entry[0]
+                        if sessions is None:
+                            continue
+                        at = 0 if len(sessions) == 1 else holding(sessions, start, end)
+                        if at is None or sessions[at][0] > start:
+                            continue
+                        last = sessions[at][1] - 1
+                        if time < last:
+                            # Records moved its end meanwhile.
+                            register(last, place)
+                        else:
+                            self._end_session(time, key, sessions, at)
                     self.flush()
         except Exception as error:
             raise self.failure(error, Firing(time, key)) from error
 
-    def _fire_session(self, time: int, key: Any, token: tuple[int, int]) -> None:
-        table = self._sets
-        assert table is not None
-        sessions = table.get(key) or []
-        at = holding(sessions, *token)
-        if at is None:
-            return
-        session = sessions[at]
-        start, end, _ = session
-        if time < end - 1:
-            # Records moved its end meanwhile.
-            self.event.register(end - 1, (key, (start, end)))
-            return
-        del sessions[at]
-        table.put(key, sessions or None)
+    def _end_session(self, time: int, key: Any, sessions: list[Session], at: int) -> None:
+        assert self._sets is not None
+        start, end, folded = sessions.pop(at)
+        self._sets.put(key, sessions or None)
         self.backend.key = key
-        elements = self.contents.get((key, session)) if time == end - 1 else None
-        if elements is not None:
-            self._collect(key, TimeWindow(start, end), (start, end), elements)
+        window, result = TimeWindow(start, end), self._fold.result
+        # One that has fired already was kept for late records by an earlier program.
+        if time == end - 1 and folded is not PURGED:
+            self._collect(key, window, (start, end), [folded if result is None else result(folded)])
         if self._clear_function is not None:
-            self._processing.current = TimeWindow(start, end)
+            self._processing.current = window
             self._clear_function(self._processing)
 
 

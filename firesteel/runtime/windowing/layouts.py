@@ -25,7 +25,7 @@ _SETS = "merging-windows"
 _FORMER_WINDOWS = "windows"
 """What all layouts but the next one were called once."""
 _FORMER_SESSIONS = "sessions"
-"""Sessions with a fold, no allowed lateness and the default trigger: as now, but with timers of keys, not of windows."""
+"""Sessions with a fold, no allowed lateness and the default trigger: as now, but with timers of keys."""
 
 
 @dataclass(frozen=True)
