@@ -104,6 +104,11 @@ class _Node:
 
     def uid(self: S, uid: str) -> S:
         """Gives the operator an id that stays when the program changes, so that its state is found again."""
+        if not isinstance(uid, str) or not uid or "\0" in uid or "\1" in uid:
+            # The two characters separate names from each other in the store.
+            raise ProgramError(
+                f"A uid must be a non-empty string without the characters 0 and 1, got {short_repr(uid, 60)}."
+            )
         return self._change(uid=uid)
 
     def set_uid_hash(self: S, uid_hash: str) -> S:

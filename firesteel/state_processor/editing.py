@@ -14,7 +14,7 @@ from firesteel.datastream.state import StateDescriptor
 from firesteel.engine.savepoints.manifest import NAME, OperatorEntry, PartFile, SavepointManifest, StateEntry
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.rows import RowFormat
-from firesteel.engine.savepoints.writing import safe
+from firesteel.engine.savepoints.writing import state_folder
 from firesteel.errors import SavepointError
 from firesteel.runtime.snapshots.saved import Rows, StateId
 from firesteel.runtime.state.schema import StateSchema, schema_of
@@ -59,6 +59,8 @@ class SavepointEditor:
     def rename_operator(self, uid: str, new_uid: str) -> SavepointEditor:
         """Gives what an operator has to the operator of another uid."""
         entry = self._manifest.operator(uid)
+        if new_uid != uid and new_uid in {one.uid for one in self._manifest.operators}:
+            raise SavepointError(f"The savepoint has an operator with uid {new_uid!r} already: remove it first.")
         self._manifest = replace(
             self._manifest,
             operators=tuple(replace(one, uid=new_uid) if one is entry else one for one in self._manifest.operators),
@@ -131,8 +133,8 @@ class SavepointEditor:
             states = []
             for state in entry.states:
                 names = (entry.uid, state.name)
-                folder = f"operators/{safe(entry.uid)}/{safe(state.scope + '-' + state.name)}"
                 known = state.state(entry.uid)
+                folder = state_folder(known)
                 files: tuple[PartFile, ...]
                 if names in self._frames:
                     files = write_frame(self._frames[names], known, target, folder)
@@ -150,6 +152,7 @@ class SavepointEditor:
         if self._place is not None:
             _copy_sources(self._place, target)
         whole = replace(self._manifest, operators=tuple(operators), created=int(time.time() * 1000))
+        whole.check(target.address)
         target.make()
         target.inside(NAME).write(whole.to_json().encode())
         return Savepoint(target, whole)

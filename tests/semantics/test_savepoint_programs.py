@@ -13,16 +13,18 @@ from everykind import EveryKind, every_kind
 from kit import first
 from savepointkit import Halves
 
-from firesteel.common import Row, Types
+from firesteel.common import Row, Time, Types
 from firesteel.datastream import (
     DataStream,
     KeyedProcessFunction,
+    ProcessWindowFunction,
     RuntimeContext,
 )
 from firesteel.datastream.state import (
     ValueStateDescriptor,
 )
-from firesteel.errors import JobExecutionError, SavepointError
+from firesteel.datastream.window import EventTimeSessionWindows
+from firesteel.errors import FiresteelError, JobExecutionError, SavepointError
 from firesteel.testing import Record, Watermark
 
 
@@ -160,3 +162,39 @@ def test_a_row_that_loses_a_field_is_refused(halves: Halves) -> None:
     halves.save(valued(before, Row(name="ada", age=1)), [[("a", 1)]])
     with pytest.raises(JobExecutionError, match=r"what was saved of it is value state of ROW<name STRING, age INT>"):
         halves.resume(valued(after, Row(name="b")), [[("a", 1)], [("a", 2)]])
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("user totals", "user_totals"), ("集計一", "集計二"), ("Total", "total"), ("a/b", "a_b")]
+)
+def test_uids_that_look_alike_keep_their_own_state(halves: Halves, one: str, other: str) -> None:
+    def build(stream: DataStream) -> DataStream:
+        sums = [stream.filter(lambda record, name=name: record[0] == name) for name in ("one", "other")]
+        pairs = zip(sums, (one, other), strict=True)
+        first_sum, second_sum = (s.key_by(first).reduce(lambda a, b: (a[0], a[1] + b[1])).uid(u) for s, u in pairs)
+        return first_sum.union(second_sum)
+
+    steps = [[("one", 10_000), ("other", 7)], [("one", 1), ("other", 1)]]
+    halves.save(build, steps[:1])
+    assert sorted(halves.resume(build, steps)) == [("one", 10_001), ("other", 8)]
+
+
+def test_a_state_with_the_name_of_the_operators_own_is_refused(halves: Halves) -> None:
+    class Named(ProcessWindowFunction):
+        def process(self, key: Any, context: Any, elements: Any) -> Any:
+            context.global_state().get_state(ValueStateDescriptor(self.name, Types.LONG())).update(1)
+            yield key
+
+    def build(name: str) -> Any:
+        function = Named()
+        function.name = name
+        windows = EventTimeSessionWindows.with_gap(Time.milliseconds(10))
+        return lambda stream: stream.key_by(first).window(windows).process(function)
+
+    steps = [[Record(("a", 1), 3)], Watermark(99)]
+    assert halves.whole(build("sessions"), steps) == ["a"]
+    with pytest.raises(FiresteelError, match="keeps something of its own under the name 'session-windows'"):
+        halves.whole(build("session-windows"), steps)

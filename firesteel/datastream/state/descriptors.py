@@ -33,6 +33,9 @@ class StateDescriptor:
     def __init__(self, name: str, type_info: TypeInformation) -> None:
         if not isinstance(name, str) or not name:
             raise ProgramError(f"A state needs a name that is a non-empty string, got {short_repr(name, 60)}.")
+        if "\0" in name:
+            # It separates names from each other in the store.
+            raise ProgramError(f"The name of a state must not contain the character 0, got {short_repr(name, 60)}.")
         self.name = name
         self.type_info = _checked(name, type_info)
         self._ttl_config: StateTtlConfig | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -16,6 +17,8 @@ __all__ = ["NAME", "OperatorEntry", "PartFile", "SavepointManifest", "StateEntry
 
 NAME = "manifest.json"
 FORMAT = 1
+_PART = re.compile(r"[A-Za-z0-9._=-]+")
+"""What a part of a path may consist of: nothing that separates folders, or is decoded, on any file system."""
 
 
 @dataclass(frozen=True)
@@ -125,9 +128,34 @@ class SavepointManifest:
                 raise ValueError(
                     f"it has format {values['format']}, of a newer Firesteel; this one reads up to {FORMAT}"
                 )
-            return SavepointManifest(operators=tuple(map(_operator, values.pop("operators"))), **values)
+            found = SavepointManifest(operators=tuple(map(_operator, values.pop("operators"))), **values)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise SavepointError(f"The manifest of the savepoint {where} cannot be read: {error}.") from error
+        found.check(where)
+        return found
+
+    def check(self, where: str) -> None:
+        """Refuses what would mix up states, or lead out of the savepoint's folder: a manifest may have been written by
+        anybody."""
+        uids: set[str] = set()
+        claims: dict[str, str] = {}
+        for entry in self.operators:
+            if not isinstance(entry.uid, str) or not entry.uid or entry.uid in uids:
+                raise SavepointError(
+                    f"The savepoint {where} cannot be used: two of its operators have the uid {entry.uid!r}, or it is "
+                    "no uid."
+                )
+            uids.add(entry.uid)
+            for state in entry.states:
+                claim = f"state {state.name!r} of operator {entry.uid!r}"
+                for file in state.files:
+                    _check_file(file, claim, where)
+                    if file.path in claims:
+                        raise SavepointError(
+                            f"The savepoint {where} cannot be used: {claims[file.path]} and {claim} both claim the "
+                            f"file {file.path}, so one has overwritten the other. Take another savepoint."
+                        )
+                    claims[file.path] = claim
 
     def operator(self, uid: str) -> OperatorEntry:
         for entry in self.operators:
@@ -139,6 +167,17 @@ class SavepointManifest:
     def with_operator(self, changed: OperatorEntry) -> SavepointManifest:
         """The same with one operator replaced."""
         return replace(self, operators=tuple(changed if one.uid == changed.uid else one for one in self.operators))
+
+
+def _check_file(file: PartFile, claim: str, where: str) -> None:
+    parts = file.path.split("/") if isinstance(file.path, str) else [""]
+    if not all(_PART.fullmatch(part) and part.strip(".") for part in parts):
+        raise SavepointError(
+            f"The savepoint {where} cannot be used: {claim} is said to be in {file.path!r}, which is not a path within "
+            "the savepoint's folder."
+        )
+    if not all(isinstance(number, int) and number >= 0 for number in (file.subtask, file.rows, file.bytes)):
+        raise SavepointError(f"The savepoint {where} cannot be used: what it says of the file {file.path} is no size.")
 
 
 def _operator(values: dict[str, Any]) -> OperatorEntry:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from firesteel.common.path_names import path_name
 from firesteel.engine.savepoints.manifest import NAME, OperatorEntry, PartFile, SavepointManifest, StateEntry
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.rows import RowFormat
@@ -88,8 +89,10 @@ class Restore:
         kept = self.place.inside("sources")
         if not kept.exists():
             return
+        # Once the folders had the uids themselves for names.
+        names = {entry.uid: path_name(entry.uid) for entry in self.manifest.operators}
         for source in kept.filesystem.get_file_info(fs.FileSelector(kept.path)):
-            there = os.path.join(directory, source.base_name)
+            there = os.path.join(directory, names.get(source.base_name, source.base_name))
             if not os.path.exists(there):
                 beside = f"{there}.new"
                 shutil.rmtree(beside, ignore_errors=True)

@@ -8,13 +8,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from firesteel.common.path_names import path_name
 from firesteel.engine.savepoints.manifest import (
     NAME,
     OperatorEntry,
@@ -28,7 +28,7 @@ from firesteel.errors import SavepointError, short_repr
 from firesteel.runtime.snapshots.reading import StoredSubtask
 from firesteel.runtime.snapshots.saved import Rows, StateId
 
-__all__ = ["SubtaskPart", "complete", "safe", "write_rows", "write_subtask"]
+__all__ = ["SubtaskPart", "complete", "state_folder", "write_rows", "write_subtask"]
 
 ROW_GROUP = 128 * 1024
 """Rows that are compressed together, and that one task reads when a job is restored."""
@@ -45,29 +45,28 @@ class SubtaskPart:
     states: tuple[StateEntry, ...]
 
 
-def safe(name: str) -> str:
-    """A name as part of a path.
+def state_folder(state: StateId) -> str:
+    """Where the files of a state lie, from the savepoint's folder on: a folder that no other state has.
 
-    >>> safe("count per user"), safe("\\0")
-    ('count_per_user', '_')
+    >>> from firesteel.runtime.state.schema import UNDECLARED
+    >>> state_folder(StateId("totals", "count", "value", "key", UNDECLARED))
+    'operators/totals/count'
     """
-    return re.sub(r"[^A-Za-z0-9.=-]", "_", name).lstrip(".") or "_"
+    keyed = state.scope == "key" and state.kind != "timers"
+    # No state's own name has a character 0, so what an operator keeps besides a key's state is told apart from it.
+    name = state.name if keyed else f"{state.name}\0{state.scope}\0{state.kind}"
+    return f"operators/{path_name(state.uid)}/{path_name(name)}"
 
 
 def write_subtask(stored: StoredSubtask, subtask: int, target: Place) -> Iterator[SubtaskPart]:
     """The files of one subtask of a stage."""
     for uid in stored.headers:
         entries: list[StateEntry] = []
-        taken: set[str] = set()
         for state, rows in stored.states(uid):
             if state.kind == "broadcast" and subtask:
                 # Every subtask has the same.
                 continue
-            folder = safe(state.name)
-            while folder in taken:
-                folder += "_"
-            taken.add(folder)
-            path = f"operators/{safe(uid)}/{folder}/part-{subtask:05d}.parquet"
+            path = f"{state_folder(state)}/part-{subtask:05d}.parquet"
             entries.append(replace(StateEntry.of(state), files=write_rows(state, rows, target, path, subtask)))
         yield SubtaskPart(uid, subtask, stored.layout(uid), stored.watermark(uid), tuple(entries))
 
@@ -122,6 +121,7 @@ def complete(target: Place, manifest: SavepointManifest, parts: Iterable[Subtask
         by_uid.setdefault(part.uid, []).append(part)
     operators = tuple(_together(entry, by_uid.get(entry.uid, [])) for entry in manifest.operators)
     whole = replace(manifest, operators=operators)
+    whole.check(target.address)
     target.make()
     target.inside(NAME).write(whole.to_json().encode())
     return whole

@@ -48,8 +48,9 @@ class _Side:
     """What one side keeps, and how it finds its partners on the other one."""
 
     def __init__(self, operator: IntervalJoinOperator, name: str, lower: int, upper: int) -> None:
+        self.name = f"interval-join-{name}"
         pickled = Types.PICKLED_BYTE_ARRAY()
-        self.buckets = operator.backend.state(MapStateDescriptor(f"interval-join-{name}", Types.LONG(), pickled))
+        self.buckets = operator.backend.state(MapStateDescriptor(self.name, Types.LONG(), pickled))
         self.lower, self.upper = lower, upper
         """Where partners are, from this side's record on."""
         self.useful = max(upper, 0)
@@ -68,6 +69,7 @@ class IntervalJoinOperator(KeyedTwoInputs):
         # How wide buckets are and how long they stay follows from the bounds.
         self.layout = f"{_FAMILY} from {spec.lower} to {spec.upper}"
         self._width = max(1, (spec.upper - spec.lower) // _BUCKETS_IN_RANGE)
+        self.backend.reserve(self._left.name, self._right.name)
         self._context = _Context()
         self._late = self.context.metrics.counter(LATE_METRIC)
         self._results: list[Any] = []

@@ -235,6 +235,7 @@ class ReduceOperator(KeyedOperator):
         self._reduce = getattr(self.spec.function, "func", None) or self.spec.function.reduce
         # The sums and extremes of ours change nothing in place.
         ours = isinstance(self.spec.function, Accumulate)
+        self.backend.reserve(self.STATE)
         self._copies = not ours and may_change(self.node.output_type)
 
     def begin(self, store: Any, header: dict[str, Any], now: int) -> None:

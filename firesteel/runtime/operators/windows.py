@@ -24,7 +24,7 @@ from firesteel.runtime.operators.keyed import TIMERS_AT_ONCE, Firing, KeyedOpera
 from firesteel.runtime.state.backend import KeyedStateBackend
 from firesteel.runtime.timers import TimerQueue
 from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP
-from firesteel.runtime.windowing.contents import Contents, TimedElements, contents_of
+from firesteel.runtime.windowing.contents import STATE, Contents, TimedElements, contents_of
 from firesteel.runtime.windowing.contexts import (
     AssignerContext,
     FunctionContext,
@@ -64,6 +64,8 @@ class WindowOperator(KeyedOperator):
             if self._layout.inline
             else contents_of(self.windows, spec.fold, timed=spec.evictor is not None)
         )
+        self.windows.reserve(STATE)
+        self.backend.reserve(self._layout.table)
         self._assigning = AssignerContext(self.clock, self.context)
         self._triggering = TriggerContext(self.clock, self.windows, self.context.metrics)
         self._evicting = WindowEvictorContext(self.clock, self.context.metrics)

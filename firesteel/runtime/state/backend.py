@@ -76,6 +76,7 @@ class KeyedStateBackend:
         self._uid = uid.encode()
         self._states: dict[str, tuple[StateDescriptor, Handle]] = {}
         self._tables: dict[str, Table] = {}
+        self._reserved: set[str] = set()
         self.shared = False
         """Whether a state holds objects that can be changed in place, so that results must be copied."""
         self._chunk: Collection[Any] = ()
@@ -94,6 +95,11 @@ class KeyedStateBackend:
 
     def state(self, descriptor: StateDescriptor) -> Any:
         """The state of a descriptor: a new one, or that of the same name and type."""
+        if descriptor.name in self._reserved:
+            raise ProgramError(
+                f"The operator keeps something of its own under the name {descriptor.name!r}: give the state another "
+                "name."
+            )
         if descriptor.name in self._states:
             known, state = self._states[descriptor.name]
             if type(known) is not type(descriptor) or known.type_info != descriptor.type_info:
@@ -109,6 +115,10 @@ class KeyedStateBackend:
         if self._store is not None:
             self._attach(descriptor, state)
         return state
+
+    def reserve(self, *names: str) -> None:
+        """Refuses these names to users' states from now on: the operator has tables of that name itself."""
+        self._reserved.update(names)
 
     def table(self, name: str, kind: str = "entries") -> Table:
         """A table of a state in this batch."""

@@ -25,7 +25,8 @@ _SETS = "merging-windows"
 _FORMER_WINDOWS = "windows"
 """What all layouts but the next one were called once."""
 _FORMER_SESSIONS = "sessions"
-"""Sessions with a fold, no allowed lateness and the default trigger: as now, but with timers of keys."""
+"""What that of sessions with a fold, no allowed lateness and the default trigger was called, and the table of their
+lists. They were as now, but had timers of keys."""
 
 
 @dataclass(frozen=True)
@@ -94,12 +95,15 @@ def convert(
 def _timers_of_windows(backend: KeyedStateBackend, event: TimerQueue) -> None:
     for _ in event.take(MAX_WATERMARK):
         pass
-    table = backend.table(TABLE)
-    for keys in table.every_key():
+    table, former = backend.table(TABLE), backend.table(_FORMER_SESSIONS)
+    for keys in former.every_key():
         backend.prepare(keys)
         for key in keys:
-            for start, end, _ in table.get(key):
+            sessions = former.get(key)
+            for start, end, _ in sessions:
                 event.register(end - 1, (key, (start, end)))
+            table.put(key, sessions)
+            former.put(key, None)
 
 
 def _sessions_of_sets(layout: WindowLayout, backend: KeyedStateBackend, windows: KeyedStateBackend) -> None:

@@ -6,8 +6,8 @@ order of their ends, too, and whatever is looked for is found by bisection. The 
 - what the records were folded into, if the windows have a fold: :data:`PURGED` after a trigger has taken it away;
 - else the token under which the elements are: that of the window that its first record opened.
 
-The list is the entry of its key in the table ``sessions``. Every operator of sessions reads and writes just this, so
-that a change of the trigger or the allowed lateness finds what the program before it left.
+The list is the entry of its key in the table ``session-windows``. Every operator of sessions reads and writes just
+this, so that a change of the trigger or the allowed lateness finds what the program before it left.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from firesteel.runtime.windowing.merging import NOWHERE, OnMerge
 
 __all__ = ["PURGED", "TABLE", "Session", "SessionContents", "SessionSet", "holding", "near", "of_sessions"]
 
-TABLE = "sessions"
+TABLE = "session-windows"
 
 Session = list[Any]
 """[start, end, content]"""
