@@ -355,15 +355,18 @@ class WindowOperator(KeyedOperator):
             self.flush()
 
     def _prepare_places(self, places: list[Any]) -> None:
-        wanted = set(places)
-        if self._sets is not None and not self._layout.inline:
-            wanted.update([(key, self._set(key).place(token)) for key, token in places])
-        self.windows.prepare(wanted)
+        self.windows.prepare({*places, *chain.from_iterable(self._place_of(key, token) for key, token in places)})
 
     def _prepare_one(self, key: Any, token: Any) -> None:
-        self.windows.ensure((key, token))
-        if self._sets is not None and not self._layout.inline:
-            self.windows.ensure((key, self._set(key).place(token)))
+        for place in ((key, token), *self._place_of(key, token)):
+            self.windows.ensure(place)
+
+    def _place_of(self, key: Any, token: Any) -> list[Any]:
+        """Where the contents of a window are, unless that is under its own token, or in the set of its key."""
+        if self._sets is None or self._layout.inline:
+            return []
+        place = self._set(key).place(token)
+        return [] if place is NOWHERE else [(key, place)]
 
     def _on_timer(self, time: int, key: Any, token: Any, event: bool) -> None:
         window = unpack(token)
