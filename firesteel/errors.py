@@ -14,6 +14,7 @@ The hierarchy::
     ├── ConnectorError            a system outside that cannot be reached, or refuses what it is given
     ├── JobExecutionError         a job started and failed
     └── JobCancelledError         a job was cancelled while somebody waited for it
+        └── JobSuspendedError     a job was stopped so that a later start goes on from its checkpoint
 
 Each class states its kind: whether the same would happen again (permanent), so that a restart is of no use, or may
 pass. An instance may be of another kind than its class: a checkpoint folder that cannot be written because the disk is
@@ -45,6 +46,7 @@ __all__ = [
     "FiresteelError",
     "JobCancelledError",
     "JobExecutionError",
+    "JobSuspendedError",
     "Location",
     "ProgramError",
     "SavepointError",
@@ -218,6 +220,12 @@ def kind_of_file_error(error: OSError) -> FailureKind:
     'permanent'
     """
     return FailureKind.PERMANENT if error.errno in _WRONG_PLACE else FailureKind.PASSING
+
+
+class JobSuspendedError(JobCancelledError):
+    """A job was stopped by a signal, or with its program, while somebody waited for its result."""
+
+    kind = FailureKind.PERMANENT
 
 
 # Frames of generated code (see ``common._types.codegen``) carry file names that start so.

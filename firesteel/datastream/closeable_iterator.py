@@ -10,7 +10,9 @@ __all__ = ["CloseableIterator"]
 
 
 class CloseableIterator(Iterator[Any]):
-    """Iterates while the job runs; closing it (or leaving its ``with`` block) stops the job.
+    """Iterates while the job runs; closing it (or leaving its ``with`` block) cancels the job.
+
+    An exception that leaves the block, such as that of Ctrl-C, stops the job, too, but its checkpoint stays.
 
     >>> with CloseableIterator(iter([1, 2]), lambda: print("stopped")) as records:
     ...     next(records)
@@ -18,9 +20,13 @@ class CloseableIterator(Iterator[Any]):
     stopped
     """
 
-    def __init__(self, records: Iterator[Any], close: Callable[[], None]) -> None:
+    def __init__(
+        self, records: Iterator[Any], close: Callable[[], None], interrupted: Callable[[], None] | None = None
+    ) -> None:
+        """``interrupted`` is called instead of ``close`` where an exception leaves the ``with`` block."""
         self._records = records
         self._close = close
+        self._interrupted = interrupted or close
         self._closed = False
 
     def __iter__(self) -> CloseableIterator:
@@ -37,9 +43,12 @@ class CloseableIterator(Iterator[Any]):
 
     def close(self) -> None:
         """Stops the job. Calling it again does nothing."""
+        self._end(self._close)
+
+    def _end(self, action: Callable[[], None]) -> None:
         if not self._closed:
             self._closed = True
-            self._close()
+            action()
 
     def __enter__(self) -> CloseableIterator:
         return self
@@ -47,4 +56,4 @@ class CloseableIterator(Iterator[Any]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self._end(self._close if kind is None else self._interrupted)

@@ -304,13 +304,11 @@ class StreamExecutionEnvironment:
     # Execution
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Runs the program and waits for its end."""
-        client = self._submit(job_name)
-        try:
-            return client.get_job_execution_result().result()
-        except KeyboardInterrupt:
-            client.cancel().result()
-            raise
+        """Runs the program and waits for its end.
+
+        Ctrl-C and SIGTERM stop the job after the batch that is under way. Its checkpoint stays, if it has one.
+        """
+        return self._submit(job_name).wait()
 
     def execute_async(self, job_name: str = DEFAULT_JOB_NAME) -> JobClient:
         """Starts the program and returns a handle on it."""
@@ -330,7 +328,9 @@ class StreamExecutionEnvironment:
 
     def _collect(self, job_name: str | None, channel: str) -> CloseableIterator:
         client = self._submit(job_name)
-        return CloseableIterator(client.collect(channel), client.stop_collecting)
+        return CloseableIterator(
+            client.collect(channel), client.stop_collecting, lambda: client.stop_collecting(interrupted=True)
+        )
 
     def _job_graph(self, to_look_at: bool = False) -> JobGraph:
         longest = self._config.get_max_parallelism()

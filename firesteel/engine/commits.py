@@ -52,6 +52,7 @@ class Commits:
         self._contexts: dict[str, CommitterContext] = {}
         self._log: CommitLog | None = None
         self._logged: Callable[[int], bool] = lambda batch: False
+        self._guard: Callable[[], None] = lambda: None
         self._pending: dict[int, Prepared] = {}
         self._lock = threading.RLock()
         self._failure: BaseException | None = None
@@ -72,14 +73,22 @@ class Commits:
 
     # Step 5
 
-    def start(self, job: JobSpec, folder: str, logged: Callable[[int], bool], storage: Storage = LOCAL) -> None:
-        """An attempt begins. ``logged`` says of a batch whether the engine has logged it."""
+    def start(
+        self,
+        job: JobSpec,
+        folder: str,
+        logged: Callable[[int], bool],
+        storage: Storage = LOCAL,
+        guard: Callable[[], None] = lambda: None,
+    ) -> None:
+        """An attempt begins. ``logged`` says of a batch whether the engine has logged it; ``guard`` raises where this
+        process may commit no longer, because another one has taken over."""
         if not self.used:
             return
         with self._lock:
             self._close()
             self._job, self._log, self._logged, self._failure = job, CommitLog(folder, storage), logged, None
-            self._known = False
+            self._known, self._guard = False, guard
             for uid, node in self._sinks.items():
                 committer = self._call(uid, -1, [], self._create, node)
                 if committer is not None:
@@ -107,6 +116,7 @@ class Commits:
                 )
 
     def _recover(self) -> None:
+        self._guard()
         done = {batch for batch in self._pending if self._logged(batch)}
         for uid, committer in self._committers.items():
             waiting = self._of(uid, done)
@@ -149,6 +159,7 @@ class Commits:
             if self._failure is not None:
                 raise self._failure
             try:
+                self._guard()
                 for batch in [batch for batch in sorted(self._pending) if self._logged(batch)]:
                     self._commit(batch)
             except BaseException as error:

@@ -71,6 +71,7 @@ class Inbox:
                 # Bounded, so that a slow reader slows the job and not fills the driver's memory.
                 self._channels[node.spec.channel] = queue.Queue(maxsize=256)
         self.cancelled = threading.Event()
+        self._unread = threading.Event()
         nodes = job.graph.graph.nodes.values()
         shared = {name for name, count in Counter(node.name for node in nodes).items() if count > 1}
         self._names = {node.id: f"{node.name}-{node.id}" if node.name in shared else node.name for node in nodes}
@@ -121,8 +122,12 @@ class Inbox:
             sys.stdout.write("".join(out))
             sys.stdout.flush()
 
+    def discard(self) -> None:
+        """Nobody reads what is collected any longer."""
+        self._unread.set()
+
     def _put(self, channel: queue.Queue[Any], item: Any) -> None:
-        while not self.cancelled.is_set():
+        while not self.cancelled.is_set() and not self._unread.is_set():
             try:
                 channel.put(item, timeout=0.2)
                 return

@@ -23,6 +23,7 @@ from firesteel.engine.checkpoint_log import CheckpointLog
 from firesteel.engine.checkpointing import Checkpointing
 from firesteel.engine.commits import Commits
 from firesteel.engine.inbox import Inbox
+from firesteel.engine.interrupts import handle_termination, second_signal_ends_at_once, suspended_at_exit
 from firesteel.engine.manifest import is_checkpoint
 from firesteel.engine.progress import ProgressLine
 from firesteel.engine.restarts import restarts_of
@@ -31,7 +32,7 @@ from firesteel.engine.savepoints.requests import SavepointRequest, SavepointRequ
 from firesteel.engine.savepoints.taking import abandon, new_place
 from firesteel.engine.settings import Settings
 from firesteel.engine.submission import Submission
-from firesteel.errors import FailureKind, JobCancelledError, SavepointError, kind_of
+from firesteel.errors import FailureKind, JobCancelledError, JobSuspendedError, SavepointError, kind_of
 from firesteel.runtime.task import JobSpec
 
 __all__ = ["EngineJob", "job_spec"]
@@ -79,6 +80,8 @@ class EngineJob(JobClient):
         self._status = JobStatus.CREATED
         self._result: Future[JobExecutionResult] = Future()
         self._cancel = self.inbox.cancelled
+        self.suspending = False
+        """Whether the job is to come to rest after the batch that is under way."""
         self._deciding = threading.Lock()
         self._began = time.monotonic()
         self._thread = threading.Thread(target=self._main, name=f"firesteel-{submission.name}", daemon=True)
@@ -156,29 +159,41 @@ class EngineJob(JobClient):
     def dispose(self, status: JobStatus) -> None:
         """Called after that, when it is known how the job ended: keeps or deletes what is durable."""
 
+    def release(self) -> None:
+        """Called last: others may have what this job held for itself."""
+
+    @property
+    def kept_in(self) -> str | None:
+        """Where a later start finds what it needs to go on; None where nothing is kept."""
+        return None
+
     @property
     def cancelled(self) -> bool:
         return self._cancel.is_set()
 
     def start(self) -> EngineJob:
         """Prepares in the caller's thread, where errors belong, then runs in the background."""
+        handle_termination()
         try:
             where = self.prepare()
+            self._status = JobStatus.RUNNING
+            self._began = time.monotonic()
+            mode = "BATCH" if self.spec.batch_mode else "STREAMING"
+            logger.info(
+                "job %r (%s) starts in %s mode, parallelism %d, on %s",
+                self.spec.name,
+                self.job_id,
+                mode,
+                self.spec.graph.parallelism,
+                where,
+            )
+            self._thread.start()
         except BaseException:
-            self.clean_up()
+            if not self._thread.is_alive():
+                self.clean_up()
+                self.release()
             raise
-        self._status = JobStatus.RUNNING
-        self._began = time.monotonic()
-        mode = "BATCH" if self.spec.batch_mode else "STREAMING"
-        logger.info(
-            "job %r (%s) starts in %s mode, parallelism %d, on %s",
-            self.spec.name,
-            self.job_id,
-            mode,
-            self.spec.graph.parallelism,
-            where,
-        )
-        self._thread.start()
+        suspended_at_exit(self, running=True)
         return self
 
     def _main(self) -> None:
@@ -188,15 +203,16 @@ class EngineJob(JobClient):
             error = self._attempts()
         finally:
             line.stop()
-        self.savepoints.close("was cancelled" if self.cancelled else "has ended" if error is None else "has failed")
+        self.savepoints.close(self._how_it_ended(error))
         self._guarded(self.clean_up)
         runtime = int((time.monotonic() - self._began) * 1000)
-        cancelled = self._settle(error)
+        stopped = self._settle(error)
         self._guarded(lambda: self.dispose(self._status))
+        self._guarded(self.release)
         self._say_goodbye(runtime)
-        self.inbox.end(None if cancelled else error)
-        if cancelled:
-            error = JobCancelledError(f"Job {self.spec.name!r} was cancelled.")
+        suspended_at_exit(self, running=False)
+        self.inbox.end(None if stopped else error)
+        error = stopped or error
         if error is not None:
             self._result.set_exception(error)
         else:
@@ -205,7 +221,7 @@ class EngineJob(JobClient):
     def _attempts(self) -> BaseException | None:
         """Runs the job, again after each failure as long as the restart strategy allows. Returns the last error."""
         error = self._attempt(self.run)
-        while error is not None and not self.cancelled:
+        while error is not None and not self.cancelled and not self.suspending:
             self.checkpoints.failed(_in_a_line(error))
             pause = self.restarts.after(time.monotonic()) if self.restartable(error) else None
             if pause is None or not self._turn(JobStatus.RUNNING, JobStatus.RESTARTING):
@@ -244,14 +260,28 @@ class EngineJob(JobClient):
                 self._status = after
         return self._status is after
 
-    def _settle(self, error: BaseException | None) -> bool:
-        """Decides once how the job ended. Returns whether it was cancelled."""
+    def _settle(self, error: BaseException | None) -> JobCancelledError | None:
+        """Decides once how the job ended. Returns what those learn who wait for a job that was stopped."""
+        name = self.spec.name
         with self._deciding:
+            if self.suspending:
+                self._status = JobStatus.SUSPENDED
+                return JobSuspendedError(f"Job {name!r} was stopped. {self._how_to_go_on()}")
             if self.cancelled:
                 self._status = JobStatus.CANCELED
-            else:
-                self._status = JobStatus.FINISHED if error is None else JobStatus.FAILED
-        return self._status is JobStatus.CANCELED
+                return JobCancelledError(f"Job {name!r} was cancelled.")
+            self._status = JobStatus.FINISHED if error is None else JobStatus.FAILED
+        return None
+
+    def _how_it_ended(self, error: BaseException | None) -> str:
+        if self.suspending:
+            return "was stopped"
+        return "was cancelled" if self.cancelled else "has ended" if error is None else "has failed"
+
+    def _how_to_go_on(self) -> str:
+        if self.kept_in is None:
+            return "It keeps no checkpoint, so a new start begins anew."
+        return f"Its checkpoint stays in {self.kept_in}: the same program goes on from there."
 
     def _say_goodbye(self, runtime: int) -> None:
         records = self.inbox.progress.records
@@ -265,6 +295,8 @@ class EngineJob(JobClient):
             f"{rate:,.0f}",
             self.inbox.progress.batches,
         )
+        if self._status is JobStatus.SUSPENDED:
+            logger.warning("job %r was stopped. %s", self.spec.name, self._how_to_go_on())
 
     @staticmethod
     def _guarded(action: Callable[[], None]) -> None:
@@ -296,6 +328,33 @@ class EngineJob(JobClient):
             self._thread.join()
         done.set_result(None)
         return CompletableFuture(done)
+
+    def suspend(self) -> None:
+        """Stops the job so that a later start goes on from where it is; returns when it has stopped.
+
+        The batch that is under way gets a few seconds to end. Sinks commit what complete batches have prepared, and
+        the checkpoint stays, whatever the retention says: that is for jobs that are cancelled.
+        """
+        with second_signal_ends_at_once():
+            with self._deciding:
+                if self._status in (JobStatus.RUNNING, JobStatus.RESTARTING):
+                    self.suspending = True
+                    # Between two attempts no batch is under way, and a BATCH job has nothing to come to rest after.
+                    if self._status is JobStatus.RESTARTING or self.spec.batch_mode:
+                        self._cancel.set()
+            if self.suspending and self.cancelled:
+                self.interrupt()
+            if self._thread.is_alive():
+                self._thread.join()
+
+    def wait(self) -> JobExecutionResult:
+        """Waits for the job's end. A signal that comes meanwhile suspends the job."""
+        try:
+            return self._result.result()
+        except (KeyboardInterrupt, SystemExit) as signalled:
+            self.suspend()
+            # Where this process happened to wait is of no interest.
+            raise signalled.with_traceback(None) from None
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         return CompletableFuture(self._result)
@@ -361,10 +420,15 @@ class EngineJob(JobClient):
         """The records of an ``execute_and_collect``."""
         yield from self.inbox.collect(channel)
 
-    def stop_collecting(self) -> None:
-        """Nobody reads any longer: ends the job if it still runs."""
+    def stop_collecting(self, interrupted: bool = False) -> None:
+        """Nobody reads any longer: ends the job if it still runs. Only an orderly end of the reader cancels it."""
         if self._thread.is_alive():
-            self.cancel()
+            if interrupted:
+                # What is read by nobody must not hold up the batch under way.
+                self.inbox.discard()
+                self.suspend()
+            else:
+                self.cancel()
 
 
 def _in_a_line(error: BaseException) -> str:

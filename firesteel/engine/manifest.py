@@ -2,26 +2,32 @@
 
     folder/
       firesteel-checkpoint.json   the manifest
-      firesteel-lock              held by the job that runs
+      firesteel-lock              held by the job that runs; firesteel-holder.json says which
+      firesteel-coordinator-lock  held by the process that plans its batches
+      firesteel-lease.json        the hold on a folder that only Spark reaches
       firesteel-job.pkl           the job itself, for those who replay a batch of it
       firesteel-sources/          what sources log for themselves, and the driver's last word to the coordinator
       firesteel-commits/          what sinks have prepared and not yet committed, one file a batch; the job's id
       query/                      Spark's: metadata, offsets, commits, state
 
-1. At the first start the manifest is written, before anything else.
-2. When the first batch is done, the manifest says that it has begun: from now on the rest must be there.
-3. At every later start it is compared with the program, and the folder is looked over, before Spark touches
+1. The job takes the folder for itself, for as long as it lives.
+2. At the first start the manifest is written, before anything else.
+3. When the first batch is done, the manifest says that it has begun: from now on the rest must be there.
+4. At every later start it is compared with the program, and the folder is looked over, before Spark touches
    anything. What does not fit is an error, and nothing is changed.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import pickle
 import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from firesteel.engine.folder_lease import LEASE, FolderLease
+from firesteel.engine.folder_lock import COORDINATOR_LOCK, HOLDER, LOCK, FolderLock, Holder
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.query_files import check_query, newest_entry
 from firesteel.engine.storage import LOCAL, Storage, joined
@@ -29,11 +35,12 @@ from firesteel.errors import CheckpointError, kind_of_file_error
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.specs import SourceSpec
 
+logger = logging.getLogger("firesteel")
+
 __all__ = ["CheckpointFolder", "Manifest", "OperatorEntry", "is_checkpoint", "stored_folder"]
 
 FORMAT = 1
 NAME = "firesteel-checkpoint.json"
-LOCK = "firesteel-lock"
 JOB = "firesteel-job.pkl"
 QUERY = "query"
 SOURCES = "firesteel-sources"
@@ -141,6 +148,30 @@ class CheckpointFolder:
         self._file = joined(path, NAME)
         self.sources = sources or joined(path, SOURCES)
         """Where sources keep files of their own: of this machine, whatever the rest is on."""
+        self._lock: FolderLock | FolderLease | None = None
+
+    def lock(self, holder: Holder) -> None:
+        """Takes the folder for a job, or raises an error that says who has it."""
+        storage = self.storage
+        lock = FolderLock(self.path, holder) if storage is LOCAL else FolderLease(self.path, storage, holder)
+        try:
+            if storage.exists(self.path) and not storage.is_folder(self.path):
+                raise CheckpointError(f"The checkpoint folder {self.path} is a file. Name another folder.")
+            lock.take()
+        except OSError as error:
+            raise CheckpointError(f"The checkpoint folder {self.path} cannot be reached: {error}.") from error
+        self._lock = lock
+
+    def check_lock(self) -> None:
+        """Raises where the folder is no longer this job's."""
+        if self._lock is not None:
+            self._lock.check()
+
+    def release(self) -> None:
+        """Others may have the folder."""
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.release()
 
     @property
     def manifest(self) -> Manifest:
@@ -165,6 +196,36 @@ class CheckpointFolder:
         """The last batch that Spark has logged as done."""
         return newest_entry(joined(self.query, "commits"), self.storage)
 
+    @property
+    def finished(self) -> bool:
+        """Whether the last batch that is done was the job's last one."""
+        batch = self.last_commit
+        return batch is not None and bool(self.offset(batch)["last"])
+
+    def offset(self, batch: int) -> dict[str, Any]:
+        """What the coordinator decided for a batch, from Spark's log."""
+        path = joined(self.query, "offsets", str(batch))
+        for line in self.storage.read(path).decode().splitlines()[1:]:
+            try:
+                value = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(value, dict) and "positions" in value:
+                return value
+        raise CheckpointError(f"Spark's log of batch {batch} has no positions of sources: {path}.")
+
+    def clear_unless_begun(self) -> None:
+        """Before a query starts: where no batch was ever logged, what an earlier start left of one goes.
+
+        Spark takes half-written files of its own for somebody else's, and refuses to begin there. What sources and
+        sinks have noted stays.
+        """
+        if self._manifest.begun:
+            return
+        logs = (self.storage.sizes(joined(self.query, log)) for log in ("offsets", "commits"))
+        if not any(name.isdigit() for log in logs for name in log):
+            self.storage.delete(self.query)
+
     def claim(self) -> bool:
         """Checks a folder that is there, or begins a new one. Returns whether there is something to go on from."""
         try:
@@ -174,8 +235,6 @@ class CheckpointFolder:
 
     def _claim(self) -> bool:
         storage = self.storage
-        if storage.exists(self.path) and not storage.is_folder(self.path):
-            raise CheckpointError(f"The checkpoint folder {self.path} is a file. Name another folder.")
         if not storage.exists(self._file):
             if any(storage.exists(place) for place in (self.query, joined(self.path, SOURCES), self.commits)):
                 raise self._refusal(f"its manifest {NAME} is missing, so nobody knows whose it is")
@@ -200,8 +259,11 @@ class CheckpointFolder:
         return True
 
     def keep_job(self, payload: JobPayload) -> None:
-        """Keeps the job beside its state."""
-        self._put(joined(self.path, JOB), pickle.dumps(payload, pickle.HIGHEST_PROTOCOL))
+        """Keeps the job beside its state, for those who replay a batch. The job itself runs without that, too."""
+        try:
+            self.storage.write(joined(self.path, JOB), pickle.dumps(payload, pickle.HIGHEST_PROTOCOL))
+        except OSError as error:
+            logger.warning("%s cannot be written in %s, so no batch can be replayed: %s", JOB, self.path, error)
 
     def begun(self, union_lists: bool = False) -> None:
         """The first batch is done."""
@@ -230,7 +292,7 @@ class CheckpointFolder:
                     break
                 # Spark's maintenance was just uploading something.
                 time.sleep(0.2)
-        for name in (LOCK, JOB, NAME):
+        for name in (JOB, NAME, COORDINATOR_LOCK, LEASE, HOLDER, LOCK):
             storage.delete(joined(self.path, name))
         if storage.is_empty(self.path):
             storage.delete(self.path)

@@ -111,7 +111,7 @@ class MemoryJob(EngineJob):
                 return
             if self._planned is not None:
                 self._run_batch(*self._planned)
-            while not self._offset["last"] and not self.cancelled and not self._stopped:
+            while not (self._offset["last"] or self.cancelled or self.suspending or self._stopped):
                 self._serve_savepoints()
                 end = self._coordinator.next(self._offset)
                 if end is not self._offset:

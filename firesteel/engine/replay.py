@@ -91,13 +91,11 @@ def _chosen(folder: CheckpointFolder, batch: int | None) -> int:
 
 
 def _offsets(folder: CheckpointFolder, batch: int) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    from firesteel.engine.spark.savepoints import offset_of
-
-    end = offset_of(folder, batch)
+    end = folder.offset(batch)
     if batch == 0:
         return None, end
     try:
-        return offset_of(folder, batch - 1), end
+        return folder.offset(batch - 1), end
     except FileNotFoundError as error:
         text = f"What came before batch {batch} is no longer in the checkpoint {folder.path}."
         raise CheckpointError(text) from error

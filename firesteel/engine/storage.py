@@ -43,6 +43,9 @@ class Storage(Protocol):
     def write(self, path: str, content: bytes) -> None:
         """Writes a file durably: whoever looks, even after a loss of power, sees all of it or what was there before."""
 
+    def create(self, path: str, content: bytes) -> bool:
+        """Writes a file that is not there yet. Returns False, and changes nothing, where it is."""
+
     def delete(self, path: str) -> None:
         """Removes a file, or a folder with all that is in it; nothing where there is none."""
 
@@ -84,6 +87,15 @@ class LocalStorage:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+    def create(self, path: str, content: bytes) -> bool:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        try:
+            with open(path, "xb") as file:
+                file.write(content)
+        except FileExistsError:
+            return False
+        return True
 
     def delete(self, path: str) -> None:
         if os.path.isdir(path):

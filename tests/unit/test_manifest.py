@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +10,8 @@ from typing import Any
 import pytest
 
 from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.engine.folder_lock import Holder
 from firesteel.engine.manifest import NAME, CheckpointFolder, Manifest
-from firesteel.engine.spark.folder_lock import hold_folder
 from firesteel.errors import CheckpointError
 from firesteel.graph.job_graph import JobGraph
 
@@ -139,23 +137,14 @@ def test_a_start_that_came_to_nothing_blocks_nobody(tmp_path: Path) -> None:
     refused(tmp_path, manifest(), "another program")
 
 
-def test_a_folder_is_one_jobs_at_a_time(tmp_path: Path) -> None:
-    held = hold_folder(str(tmp_path))
-    with pytest.raises(CheckpointError, match="Another job has used the checkpoint folder"):
-        hold_folder(str(tmp_path), seconds=0.1)
-    assert held is not None
-    threading.Timer(0.2, held.close).start()
-    began = time.monotonic()
-    again = hold_folder(str(tmp_path), seconds=10)
-    assert again is not None
-    assert 0.1 < time.monotonic() - began < 5, "it waits for one that is about to leave"
-    again.close()
+def test_a_file_is_no_folder_to_lock(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(CheckpointError, match="is a file"):
+        CheckpointFolder(str(tmp_path / "file"), manifest()).lock(Holder.here("counts", "1"))
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(CheckpointError, match="is a file"):
-        CheckpointFolder(str(tmp_path / "file"), manifest()).claim()
     with pytest.raises(CheckpointError, match="cannot be written"):
         CheckpointFolder(str(tmp_path / "file" / "below"), manifest()).claim()
 

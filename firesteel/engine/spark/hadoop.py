@@ -75,6 +75,21 @@ class HadoopStorage:
         except Py4JJavaError as error:
             raise _translated(path, error) from error
 
+    def create(self, path: str, content: bytes) -> bool:
+        system, place = self._of(path)
+        try:
+            system.mkdirs(place.getParent())
+            stream = system.create(place, False)
+            try:
+                stream.write(bytearray(content))
+            finally:
+                stream.close()
+        except Py4JJavaError as error:
+            if "FileAlreadyExists" in error.java_exception.getClass().getName():
+                return False
+            raise _translated(path, error) from error
+        return True
+
     def _overwriting(self) -> Any:
         """The options of a rename, as Java's variable arguments want them."""
         options = getattr(self._jvm.org.apache.hadoop.fs, "Options$Rename")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+import math
 import os
 import shutil
 import tempfile
@@ -21,6 +23,7 @@ from firesteel.engine.commit_log import job_id_of
 from firesteel.engine.commit_watcher import CommitWatcher
 from firesteel.engine.control import ControlSocket, RunningJob
 from firesteel.engine.coordinator import Word
+from firesteel.engine.folder_lock import Holder
 from firesteel.engine.imports import IMPORTS, JobFiles
 from firesteel.engine.job import EngineJob
 from firesteel.engine.manifest import CheckpointFolder, Manifest, is_checkpoint
@@ -51,6 +54,10 @@ logger = logging.getLogger("firesteel")
 
 FEW_RECORDS = 100_000
 """With no more than so many records of each source, a job is over before it would gain from a slower start."""
+
+
+BATCH_MAY_TAKE = 5.0
+"""Seconds that a batch gets to end when its job is suspended."""
 
 
 class SparkJob(EngineJob):
@@ -114,6 +121,9 @@ class SparkJob(EngineJob):
             self._refuse_sources_with_files()
         place = durable or os.path.join(self._directory, "checkpoint")
         self._folder = CheckpointFolder(place, manifest, storage, sources)
+        if durable is not None:
+            # Before anything is looked at, let alone changed: another job may be at work there.
+            self._folder.lock(Holder.here(self.spec.name, self.job_id))
         if durable is not None and self._folder.claim():
             if self.restores:
                 raise CheckpointError(
@@ -122,6 +132,13 @@ class SparkJob(EngineJob):
                 )
             self.checkpoints.restored()
             self.spec = replace(self.spec, restored=True)
+            if self._folder.finished:
+                logger.warning(
+                    "job %r had finished before: nothing is left to do from its checkpoint in %s, and this start reads "
+                    "nothing. To run the job again, delete that folder or name another one.",
+                    self.spec.name,
+                    self._folder.path,
+                )
         if durable is not None and self.commits.used:
             self.spec = replace(self.spec, lineage=job_id_of(self._folder.commits, self.job_id, storage))
         return self.spec.restored or bool(self.spec.lineage)
@@ -156,12 +173,13 @@ class SparkJob(EngineJob):
             payload = replace(payload, lifeline=self._lifeline.address)
         write_job(self._directory, payload, whole, self.settings, folder.sources, self.restore, self._united())
         self._steer()
+        folder.clear_unless_begun()
         if self.checkpointing.folder is not None:
             folder.keep_job(whole)
         width = self.spec.graph.parallelism
         try:
             # What earlier attempts have left is settled before this one adds to it.
-            self.commits.start(self.spec, folder.commits, self._logged, folder.storage)
+            self.commits.start(self.spec, folder.commits, self._logged, folder.storage, folder.check_lock)
             if self.spec.batch_mode:
                 frame = session.read.format("firesteel").option("directory", self._directory).load()
                 for stage in self.spec.graph.stages[1:]:
@@ -198,6 +216,8 @@ class SparkJob(EngineJob):
 
     def _take(self, frame: DataFrame, batch: int) -> None:
         """The end of a micro-batch. A single action: touching the frame twice would compute the batch twice."""
+        if self._folder is not None:
+            self._folder.check_lock()
         # Spark has logged the batch before, or it would not begin this one.
         self.commits.settle()
         self.checkpoints.completed(**self.known_of_batch())
@@ -234,6 +254,7 @@ class SparkJob(EngineJob):
         _put(os.path.join(self._directory, STEER), json.dumps({"hold": self._hold, "drain": self._drain}))
 
     def run(self) -> None:
+        assert self._folder is not None
         watcher = CommitWatcher(self.commits, self._fail)
         try:
             if self.spec.batch_mode:
@@ -243,7 +264,11 @@ class SparkJob(EngineJob):
             while not self.inbox.finished.wait(0.05):
                 if self.cancelled or self._stopped or self._failure is not None or not self._query.isActive:
                     break
+                if self.suspending:
+                    self._come_to_rest()
+                    break
                 self._serve_savepoints()
+                self._folder.check_lock()
             self._wait_until_logged()
             self._settle_checkpoint()
             failure = self._failure or self._query.exception()
@@ -252,7 +277,7 @@ class SparkJob(EngineJob):
             self.commits.settle()
             if self._drain and self.savepoints.stopping is not None and self.inbox.finished.is_set():
                 self.answer(self.savepoints.stopping, drained=True)
-            if not (self.inbox.finished.is_set() or self.cancelled or self._stopped):
+            if not (self.inbox.finished.is_set() or self.cancelled or self.suspending or self._stopped):
                 raise JobExecutionError("Spark's query ended before the job's input did, and did not say why.")
             if self.commits.pending and not self.cancelled:
                 raise JobExecutionError(
@@ -285,15 +310,23 @@ class SparkJob(EngineJob):
         else:
             self.answer(request)
 
-    def _wait_on_hold(self) -> bool:
-        """Returns whether the query stands still between two batches."""
+    def _come_to_rest(self) -> None:
+        """For a job that is being suspended: no batch begins, and the one under way may end, if that is soon."""
+        if not self._wait_on_hold(BATCH_MAY_TAKE):
+            logger.info("the batch under way takes longer than %.0f s and is given up", BATCH_MAY_TAKE)
+            # It comes again when the job is started again.
+            self._cancel.set()
+
+    def _wait_on_hold(self, seconds: float = math.inf) -> bool:
+        """Returns whether the query stands still between two batches; waits for that no longer than told."""
         assert self._directory is not None
         held = os.path.join(self._directory, HELD)
         if os.path.exists(held):
             os.remove(held)
         self._hold = True
         self._steer()
-        while self._query.isActive and not self.cancelled:
+        deadline = time.monotonic() + seconds
+        while self._query.isActive and not self.cancelled and time.monotonic() < deadline:
             if os.path.exists(held) or self.inbox.finished.is_set():
                 return True
             time.sleep(0.02)
@@ -322,11 +355,11 @@ class SparkJob(EngineJob):
         assert session is not None
         # Loads Arrow, which the start of a job need not wait for.
         from firesteel.engine.savepoints.writing import complete
-        from firesteel.engine.spark.savepoints import offset_of, write_state
+        from firesteel.engine.spark.savepoints import write_state
 
         # What the batch prepared is not in the savepoint: it must be visible before one can begin with it.
         self.commits.settle()
-        offset = offset_of(folder, batch)
+        offset = folder.offset(batch)
         known = folder.manifest
         stages = len(self.spec.graph.stages) - 1
         parts = write_state(session, folder.query, batch, stages, known.width, target, self.spec.tables)
@@ -431,6 +464,10 @@ class SparkJob(EngineJob):
                 logger.warning("closing the functions of job %r: %s", self.spec.name, failed)
 
     def clean_up(self) -> None:
+        if self._query is not None:
+            # Still active only where the start itself was interrupted.
+            with contextlib.suppress(Exception):
+                self._query.stop()
         if self._control is not None:
             self._control.close()
         self._end_line()
@@ -446,7 +483,22 @@ class SparkJob(EngineJob):
         if self.commits.pending:
             logger.warning("job %r leaves results that are not committed; %s stays", self.spec.name, self._folder.path)
             return
+        self._folder.check_lock()
         self._folder.delete()
+        if status is JobStatus.CANCELED:
+            logger.warning(
+                "job %r was cancelled, and its checkpoint in %s was deleted. RETAIN_ON_CANCELLATION would keep it.",
+                self.spec.name,
+                self._folder.path,
+            )
+
+    def release(self) -> None:
+        if self._folder is not None:
+            self._folder.release()
+
+    @property
+    def kept_in(self) -> str | None:
+        return self.checkpointing.folder
 
 
 def _without_steering(word: Word) -> dict[str, Any]:

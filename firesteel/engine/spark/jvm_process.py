@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyspark.java_gateway
 
-__all__ = ["no_jvm_left_behind", "remove_with_jvm", "temporary_folder_flag"]
+__all__ = ["no_jvm_left_behind", "own_interrupts", "remove_with_jvm", "temporary_folder_flag"]
 
 
 @contextlib.contextmanager
@@ -38,6 +40,23 @@ def no_jvm_left_behind() -> Iterator[None]:
         raise
     finally:
         pyspark.java_gateway.Popen = original
+
+
+@contextlib.contextmanager
+def own_interrupts() -> Iterator[None]:
+    """Around Spark's start: leaves Ctrl-C as it was.
+
+    PySpark has it cancel all jobs of Spark. The batch under way would fail, when it could have ended.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
 
 
 def temporary_folder_flag(folder: Path) -> list[str]:

@@ -17,7 +17,7 @@ from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.taking import copy_sources, outline
 from firesteel.engine.savepoints.writing import SubtaskPart, complete, write_subtask
 from firesteel.engine.spark.source import CONTROL
-from firesteel.engine.storage import LOCAL, Storage, joined
+from firesteel.engine.storage import LOCAL, Storage
 from firesteel.errors import SavepointError
 from firesteel.runtime.partitions import partition_tokens
 from firesteel.runtime.snapshots.reading import StoredSubtask
@@ -28,20 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SpooledStore", "offset_of", "read_stores", "read_subtasks", "savepoint_of_checkpoint", "write_state"]
-
-
-def offset_of(folder: CheckpointFolder, batch: int) -> dict[str, Any]:
-    """What the coordinator decided for a batch, from Spark's log."""
-    path = joined(folder.query, "offsets", str(batch))
-    for line in folder.storage.read(path).decode().splitlines()[1:]:
-        try:
-            value = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(value, dict) and "positions" in value:
-            return value
-    raise SavepointError(f"Spark's log of batch {batch} has no positions of sources: {path}.")
+__all__ = ["SpooledStore", "read_stores", "read_subtasks", "savepoint_of_checkpoint", "write_state"]
 
 
 def savepoint_of_checkpoint(session: SparkSession, path: str, target: Place, storage: Storage = LOCAL) -> None:
@@ -60,7 +47,7 @@ def savepoint_of_checkpoint(session: SparkSession, path: str, target: Place, sto
     stages = max(entry.stage for entry in known.operators)
     parts = write_state(session, folder.query, batch, stages, known.width, target)
     copy_sources(folder.sources, target)
-    complete(target, outline(known, "", batch, _after(offset_of(folder, batch), folder.sources)), parts)
+    complete(target, outline(known, "", batch, _after(folder.offset(batch), folder.sources)), parts)
 
 
 def _after(offset: dict[str, Any], sources: str) -> dict[str, Any]:

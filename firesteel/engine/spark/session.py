@@ -21,7 +21,12 @@ from firesteel.engine.settings import Settings
 from firesteel.engine.shipping import archive_of
 from firesteel.engine.spark.home import SparkHome, spark_home
 from firesteel.engine.spark.java import find_java
-from firesteel.engine.spark.jvm_process import no_jvm_left_behind, remove_with_jvm, temporary_folder_flag
+from firesteel.engine.spark.jvm_process import (
+    no_jvm_left_behind,
+    own_interrupts,
+    remove_with_jvm,
+    temporary_folder_flag,
+)
 from firesteel.engine.spark.masters import check_master
 from firesteel.engine.spark.output import forward_worker_output
 from firesteel.engine.spark.warmup import warm_up_later
@@ -138,7 +143,7 @@ def _start(settings: Settings, name: str, lasting: bool) -> SparkSession:
         builder = builder.config(key, value)
     threading.Thread(target=_preload, name="preload", daemon=True).start()
     try:
-        with no_jvm_left_behind():
+        with no_jvm_left_behind(), own_interrupts():
             session = builder.getOrCreate()
             remove_with_jvm(session.sparkContext._jvm, scratch_folder())
     except Exception as error:

@@ -13,7 +13,6 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from firesteel.engine.imports import IMPORTS
 from firesteel.engine.payload import JobPayload
-from firesteel.engine.spark.folder_lock import hold_folder
 from firesteel.runtime.failures import carried
 
 # Three processes that Spark starts for a source import this module and only one of them plans batches.
@@ -71,9 +70,10 @@ class _StreamReader(DataSourceStreamReader):
         """Made on first use: of the processes that hold a reader only one plans batches."""
         if self._coordinator is None:
             from firesteel.engine.coordinator import Coordinator
+            from firesteel.engine.folder_lock import hold_as_coordinator
 
             payload, settings, durable, restore, united = _load(self._directory, "coordinator.pkl")
-            self._lock = hold_folder(os.path.dirname(durable))
+            self._lock = hold_as_coordinator(os.path.dirname(durable))
             control = _Control(os.path.join(durable, CONTROL), os.path.join(self._directory, STEER))
             self._coordinator = Coordinator(
                 payload.load().graph,

@@ -1,0 +1,159 @@
+"""One job at a time in a checkpoint folder on a file system without locks (hdfs, s3a, gs, abfs): a lease.
+
+The folder has a file that names its holder, a token of its own, and a number that grows. The holder writes it anew
+every few seconds.
+
+1. **Take.** Create the file, which fails where there is one. Then watch that one: if it changes, its holder lives, and
+   this job is refused. If it stays the same for the length of the lease, its holder is gone, and the file is replaced;
+   at once, if the holder was a process of this machine that is no more.
+2. **Look again.** Two who replace it at the same time both look again a moment later, and the last writer has it.
+3. **Renew**, in a thread: read, compare the token, write. Another token there means that the folder was lost: this
+   process stood still for so long that another one took over.
+4. **Check**, before anything is committed: a holder that has not renewed for the length of the lease does so now, and
+   finds out whether it still is one.
+
+Only the own clock is looked at, and only differences of it, so clocks need not agree. Between a check and what follows
+it a holder may still be stopped, for longer than the lease. Then the logs of Spark decide, which let one of two
+writers of an entry win where the file system can create a file exclusively (HDFS can, object stores as far as their
+connector does).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from firesteel.engine.folder_lock import Holder, refusal
+from firesteel.engine.storage import Storage, joined
+from firesteel.errors import CheckpointError
+
+__all__ = ["LEASE", "FolderLease"]
+
+logger = logging.getLogger("firesteel")
+
+LEASE = "firesteel-lease.json"
+SECONDS = 30.0
+
+
+class FolderLease:
+    """The driver's hold on a folder elsewhere."""
+
+    def __init__(
+        self,
+        folder: str,
+        storage: Storage,
+        holder: Holder,
+        seconds: float = SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._folder, self._storage, self._holder = folder, storage, holder
+        self._path = joined(folder, LEASE)
+        self._seconds, self._clock, self._pause = seconds, clock, pause
+        self._token = uuid.uuid4().hex
+        self._number = 0
+        self._renewed = 0.0
+        self._lost: CheckpointError | None = None
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+
+    # Steps 1 and 2
+
+    def take(self) -> None:
+        """Takes the folder, or raises an error that says who has it. Then renews in the background."""
+        if not self._storage.create(self._path, self._content()):
+            self._wait_until_gone()
+            self._storage.write(self._path, self._content())
+            self._pause(self._seconds / 10)
+            if self._stored().get("token") != self._token:
+                raise refusal(self._folder, self._holder_of(self._stored()))
+        self._renewed = self._clock()
+        threading.Thread(target=self._keep, name="firesteel-lease", daemon=True).start()
+
+    def _wait_until_gone(self) -> None:
+        found = self._stored()
+        if not found or _is_gone(found):
+            return
+        logger.info("%s is in use, or was until its holder was killed; this takes %.0f s", self._folder, self._seconds)
+        began = self._clock()
+        while self._clock() - began < self._seconds:
+            self._pause(min(1.0, self._seconds / 10))
+            now = self._stored()
+            if not now:
+                return
+            if now != found:
+                raise refusal(self._folder, self._holder_of(now))
+
+    # Steps 3 and 4
+
+    def _keep(self) -> None:
+        while not self._over.wait(self._seconds / 3):
+            # What fails here is tried again, and found by the check at the latest.
+            with contextlib.suppress(Exception):
+                self._renew()
+
+    def _renew(self) -> None:
+        with self._lock:
+            if self._lost is not None or self._over.is_set():
+                return
+            found = self._stored()
+            if found.get("token") != self._token:
+                self._lost = CheckpointError(
+                    f"The checkpoint folder {self._folder} was taken over while this job stood still, by "
+                    f"{self._holder_of(found) or 'somebody who is gone by now'}. This job ends."
+                )
+                return
+            self._number += 1
+            self._storage.write(self._path, self._content())
+            self._renewed = self._clock()
+
+    def check(self) -> None:
+        """Raises where the folder is no longer this job's."""
+        if self._lost is None and self._clock() - self._renewed > self._seconds * 2 / 3:
+            self._renew()
+        if self._lost is not None:
+            raise self._lost
+
+    def release(self) -> None:
+        self._over.set()
+        with self._lock, contextlib.suppress(OSError):
+            if self._lost is None and self._stored().get("token") == self._token:
+                self._storage.delete(self._path)
+
+    def _content(self) -> bytes:
+        known = {"token": self._token, "number": self._number, "machine": _machine(), **asdict(self._holder)}
+        return json.dumps(known).encode()
+
+    def _stored(self) -> dict[str, Any]:
+        """What the file says; nothing where there is none, or nothing that can be read."""
+        try:
+            found = json.loads(self._storage.read(self._path))
+        except (FileNotFoundError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    @staticmethod
+    def _holder_of(found: dict[str, Any]) -> Holder | None:
+        return Holder.from_json(json.dumps({k: v for k, v in found.items() if k not in ("token", "number", "machine")}))
+
+
+def _machine() -> str:
+    """What tells one set of process ids from another: the machine since it was started, and the container."""
+    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return f"{file.read().strip()}/{os.readlink('/proc/self/ns/pid')}"
+    return ""
+
+
+def _is_gone(found: dict[str, Any]) -> bool:
+    """Whether the holder was a process here that is no more."""
+    if not _machine() or found.get("machine") != _machine() or not isinstance(found.get("process"), int):
+        return False
+    return not os.path.exists(f"/proc/{found['process']}")
