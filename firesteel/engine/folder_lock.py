@@ -97,9 +97,8 @@ class FolderLock:
 
     def take(self, seconds: float = DRIVER_SECONDS, for_coordinator: float = COORDINATOR_SECONDS) -> None:
         """Takes the folder, or raises an error that says who has it."""
-        os.makedirs(self._folder, mode=0o700, exist_ok=True)
         try:
-            self._lock.acquire(timeout=seconds)
+            self._acquire(seconds)
         except Timeout:
             raise refusal(self._folder, self._known()) from None
         try:
@@ -108,6 +107,14 @@ class FolderLock:
         except BaseException:
             self._lock.release()
             raise
+
+    def _acquire(self, seconds: float) -> None:
+        while True:
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            # A job that ends may delete its folder while this one waits there. Then it is there for the taking.
+            with contextlib.suppress(FileNotFoundError):
+                self._lock.acquire(timeout=seconds)
+                return
 
     def check(self) -> None:
         """Raises where the folder is no longer this job's. The system keeps a lock as long as its process lives."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ import pytest
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.engine.folder_lock import Holder
 from firesteel.engine.manifest import NAME, CheckpointFolder, Manifest
+from firesteel.engine.payload import JobPayload
+from firesteel.engine.storage import LocalStorage
 from firesteel.errors import CheckpointError
 from firesteel.graph.job_graph import JobGraph
 
@@ -157,3 +161,48 @@ def test_deleting_leaves_what_is_not_the_jobs(path: Path) -> None:
     (path / "notes.txt").unlink()
     folder.delete()
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "left", [["metadata", "offsets/.0.11-22.tmp"], [".metadata.crc"], ["offsets/.0.tmp", "state/0/x"]]
+)
+def test_what_a_first_batch_left_before_it_was_logged_is_cleaned(tmp_path: Path, left: list[str]) -> None:
+    folder = CheckpointFolder(str(tmp_path), manifest())
+    folder.claim()
+    for name in left:
+        path = tmp_path / "query" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (tmp_path / "firesteel-sources").mkdir()
+    folder.clear_unless_begun()
+    assert not (tmp_path / "query").exists()
+    assert (tmp_path / "firesteel-sources").exists(), "what a source has received is not lost"
+
+
+def test_what_was_logged_or_begun_is_not_cleaned(path: Path) -> None:
+    folder = CheckpointFolder(str(path), manifest())
+    folder.claim()
+    folder.clear_unless_begun()
+    assert (path / "query/offsets/1").exists()
+    for log in ("offsets", "commits"):
+        for entry in (path / "query" / log).iterdir():
+            entry.unlink()
+    folder.begun()
+    folder.clear_unless_begun()
+    assert (path / "query").exists(), "somebody has deleted the logs: that is damage, and not to be made worse"
+
+
+def test_a_full_disk_keeps_no_job_from_running(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class FullDisk(LocalStorage):
+        def write(self, path: str, content: bytes) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    CheckpointFolder(str(tmp_path), manifest(), FullDisk()).keep_job(JobPayload("1", (), b""))
+    assert "No space left" in caplog.text
+
+
+def test_whether_a_job_had_finished(path: Path) -> None:
+    folder = CheckpointFolder(str(path), manifest())
+    for last in (False, True):
+        (path / "query/offsets/1").write_text("v1\n{}\n" + json.dumps({"positions": {}, "last": last}))
+        assert folder.finished is last

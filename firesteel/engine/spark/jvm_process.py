@@ -26,8 +26,10 @@ def no_jvm_left_behind() -> Iterator[None]:
     original = pyspark.java_gateway.Popen
 
     def recorded(*arguments: Any, **options: Any) -> subprocess.Popen[Any]:
-        process: subprocess.Popen[Any] = original(*arguments, **options)
-        started.append(process)
+        # An interrupt in the middle of this would leave a process that nobody knows.
+        with _signals_later():
+            process: subprocess.Popen[Any] = original(*arguments, **options)
+            started.append(process)
         return process
 
     pyspark.java_gateway.Popen = recorded
@@ -40,6 +42,25 @@ def no_jvm_left_behind() -> Iterator[None]:
         raise
     finally:
         pyspark.java_gateway.Popen = original
+
+
+@contextlib.contextmanager
+def _signals_later() -> Iterator[None]:
+    """Holds back what would end the program until the block is done."""
+    came: list[int] = []
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for held in (signal.SIGINT, signal.SIGTERM):
+            # None stands for a handler that was not made in Python.
+            if signal.getsignal(held) is not None:
+                before[held] = signal.signal(held, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        for held, handler in before.items():
+            signal.signal(held, handler)
+        for number in came:
+            signal.raise_signal(number)
 
 
 @contextlib.contextmanager

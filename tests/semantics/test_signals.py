@@ -1,0 +1,129 @@
+"""What a signal does to a program, on the engine in memory. On Spark: ``recovery/test_signals.py``."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sparkkit import eventually, script_environment, write_script
+
+PROGRAM = """
+    import sys
+    from firesteel.common import Configuration, Types, WatermarkStrategy
+    from firesteel.common.serialization import Encoder
+    from firesteel.datastream import StreamExecutionEnvironment
+    from firesteel.datastream.connectors.datagen import DataGeneratorSource
+    from firesteel.datastream.connectors.file_system import FileSink
+
+    def build():
+        settings = {"firesteel.master": "memory", "firesteel.batch.max-records": "100"}
+        env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+        source = DataGeneratorSource(str, 10**9, 500.0)
+        stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.STRING())
+        stream.sink_to(FileSink.for_row_format(sys.argv[1], Encoder.simple_string_encoder()).build())
+        return env, stream
+"""
+
+WAYS = {
+    "execute": """
+    env, _ = build()
+    env.execute("numbers")
+""",
+    "execute_async": """
+    env, _ = build()
+    client = env.execute_async("numbers")
+    try:
+        client.get_job_execution_result().result()
+    finally:
+        print(client.get_job_status().result().name, flush=True)
+""",
+    "execute_and_collect": """
+    _, stream = build()
+    with stream.execute_and_collect("numbers") as records:
+        for record in records:
+            pass
+""",
+}
+
+
+def started(tmp_path: Path, way: str) -> subprocess.Popen[str]:
+    script = write_script(tmp_path, PROGRAM + WAYS[way])
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path / "out")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=script_environment(),
+    )
+    assert eventually(lambda: list((tmp_path / "out").glob("**/.*")) or process.poll() is not None)
+    assert process.poll() is None
+    return process
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 128 + signal.SIGTERM)])
+def test_a_signal_stops_the_job_and_shows_what_was_done(
+    tmp_path: Path, way: str, sent: signal.Signals, code: int
+) -> None:
+    process = started(tmp_path, way)
+    process.send_signal(sent)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "job 'numbers' was stopped. It keeps no checkpoint, so a new start begins anew." in errors
+    shown = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert shown
+    assert not [path for path in shown if path.name.startswith(".")], "nothing half done stays"
+    numbers = sorted(int(line) for path in shown for line in path.read_text().splitlines())
+    assert numbers == list(range(len(numbers)))
+
+
+OWN_HANDLER = """
+    import signal
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+    env, _ = build()
+    env.execute("numbers")
+"""
+
+
+def test_a_handler_of_the_program_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(WAYS, "own", OWN_HANDLER)
+    process = started(tmp_path, "own")
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 7
+    assert "was stopped" in errors
+
+
+SLOW_END = """
+    import time
+    from firesteel.engine.memory import MemoryJob
+
+    def never(self):
+        print("ending", file=sys.stderr, flush=True)
+        time.sleep(600)
+
+    MemoryJob.clean_up = never
+    env, _ = build()
+    env.execute("numbers")
+"""
+
+
+def test_a_second_signal_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(WAYS, "slow", SLOW_END)
+    process = started(tmp_path, "slow")
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    assert process.stderr.readline() == "ending\n"
+    # The first one may come twice, from a shell and from a wrapper; so repeat until it counts.
+    for _ in range(100):
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(0.2)
+            break
+        except subprocess.TimeoutExpired:
+            continue
+    assert process.wait(10) == 128 + signal.SIGINT
+    process.communicate()

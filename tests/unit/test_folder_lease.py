@@ -1,0 +1,139 @@
+"""One job at a time in a checkpoint folder on a file system without locks, with a clock that only the test moves."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firesteel.engine.folder_lease import LEASE, FolderLease
+from firesteel.engine.folder_lock import Holder
+from firesteel.engine.storage import LocalStorage
+from firesteel.errors import CheckpointError
+
+ELSEWHERE = Holder("orders", "4f2a", 17, "elsewhere", 0.0)
+
+
+class World:
+    """A clock, and what happens while somebody waits."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    def clock(self) -> float:
+        return self.now
+
+    def pause(self, seconds: float) -> None:
+        self.now += seconds
+        self.meanwhile()
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def lease(folder: Path, world: World, job_id: str = "77b1") -> FolderLease:
+    # A day, so that the thread that renews does nothing within a test.
+    holder = Holder.here("orders", job_id)
+    return FolderLease(str(folder), LocalStorage(), holder, 86_400, world.clock, world.pause)
+
+
+def stored(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / LEASE).read_text())
+    return found
+
+
+def plant(folder: Path, **changes: Any) -> None:
+    known = {"token": "theirs", "number": 1, "machine": "another", **vars(ELSEWHERE), **changes}
+    (folder / LEASE).write_text(json.dumps(known))
+
+
+def test_a_free_folder_is_taken_at_once_and_given_back(tmp_path: Path, world: World) -> None:
+    one = lease(tmp_path, world)
+    one.take()
+    assert world.now == 100
+    assert stored(tmp_path)["job_id"] == "77b1"
+    one.check()
+    one.release()
+    assert not (tmp_path / LEASE).exists()
+
+
+def test_who_comes_second_is_refused_as_soon_as_the_holder_shows_that_it_lives(tmp_path: Path, world: World) -> None:
+    plant(tmp_path)
+    numbers = iter(range(2, 100))
+    world.meanwhile = lambda: plant(tmp_path, number=next(numbers))
+    with pytest.raises(CheckpointError, match=r"in use by job 'orders' \(4f2a\), process 17 on elsewhere"):
+        lease(tmp_path, world).take()
+    assert stored(tmp_path)["token"] == "theirs"
+
+
+def test_a_holder_that_shows_nothing_for_the_length_of_the_lease_is_gone(tmp_path: Path, world: World) -> None:
+    plant(tmp_path)
+    one = lease(tmp_path, world)
+    one.take()
+    assert world.now - 100 >= 86_400
+    assert stored(tmp_path)["job_id"] == "77b1"
+    one.release()
+
+
+def test_nobody_waits_for_a_process_of_this_machine_that_is_no_more(tmp_path: Path, world: World) -> None:
+    one = lease(tmp_path, world)
+    one.take()
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    plant(tmp_path, machine=stored(tmp_path)["machine"], process=gone.pid)
+    other = lease(tmp_path, world, "9c00")
+    before = world.now
+    other.take()
+    assert world.now - before < 86_400
+    assert stored(tmp_path)["job_id"] == "9c00"
+
+
+def test_of_two_who_take_over_at_once_the_last_writer_has_it(tmp_path: Path, world: World) -> None:
+    plant(tmp_path, machine="another")
+    one = lease(tmp_path, world)
+
+    def somebody_else_writes_after_us() -> None:
+        if stored(tmp_path).get("job_id") == "77b1":
+            plant(tmp_path, token="faster")
+
+    world.meanwhile = somebody_else_writes_after_us
+    with pytest.raises(CheckpointError, match="in use by"):
+        one.take()
+
+
+def test_a_holder_that_stood_still_finds_out_before_it_commits(tmp_path: Path, world: World) -> None:
+    one = lease(tmp_path, world)
+    one.take()
+    plant(tmp_path, token="successor")
+    # Nothing is read as long as the lease is fresh.
+    one.check()
+    world.now += 86_400
+    with pytest.raises(CheckpointError, match=r"was taken over while this job stood still, by job 'orders' \(4f2a\)"):
+        one.check()
+    one.release()
+    assert stored(tmp_path)["token"] == "successor", "what is another's stays"
+
+
+def test_a_holder_that_stood_still_and_was_not_missed_goes_on(tmp_path: Path, world: World) -> None:
+    one = lease(tmp_path, world)
+    one.take()
+    world.now += 86_400
+    one.check()
+    assert stored(tmp_path)["number"] == 1
+    one.release()
+
+
+def test_the_holder_is_this_process(tmp_path: Path, world: World) -> None:
+    one = lease(tmp_path, world)
+    one.take()
+    assert stored(tmp_path)["process"] == os.getpid()
+    one.release()
