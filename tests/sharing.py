@@ -47,6 +47,7 @@ _OWN_PROCESSES = (
     "tests/recovery/test_commit_protocol.py::test_a_driver_killed",
     "tests/recovery/test_replay.py::test_a_task_that_spark_repeats",
     "tests/recovery/test_replay.py::test_kill_9",
+    "tests/recovery/test_signals.py",
 )
 """Of the folders for Spark what does not use the session: scripts, clusters."""
 

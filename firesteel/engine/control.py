@@ -91,6 +91,8 @@ class ControlSocket:
         self._descriptor: Path | None = None
         try:
             folder = _own_folder()
+            # What killed processes have left goes with the next start.
+            running_jobs()
             listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             listening.bind(str(job.socket))
             os.chmod(job.socket, 0o600)

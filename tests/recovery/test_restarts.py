@@ -329,7 +329,7 @@ def endless(env: StreamExecutionEnvironment) -> Any:
 
 
 @pytest.mark.parametrize("retain", [True, False])
-def test_cancelling_keeps_or_deletes_the_folder(retain: bool, tmp_path: Path) -> None:
+def test_cancelling_keeps_or_deletes_the_folder(retain: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def start() -> Any:
         env = spark_env(2, {"state.checkpoints.dir": tmp_path, "state.checkpoints.num-retained": 3})
         env.enable_checkpointing(50)
@@ -344,9 +344,11 @@ def test_cancelling_keeps_or_deletes_the_folder(retain: bool, tmp_path: Path) ->
     client.cancel().result()
     if not retain:
         assert list(tmp_path.iterdir()) == []
+        assert f"was cancelled, and its checkpoint in {tmp_path / 'kept'} was deleted" in caplog.text
         return
-    names = ["firesteel-checkpoint.json", "firesteel-job.pkl", "firesteel-lock", "firesteel-sources", "query"]
-    assert sorted(file.name for file in (tmp_path / "kept").iterdir()) == names
+    assert "deleted" not in caplog.text
+    names = ["checkpoint.json", "coordinator-lock", "job.pkl", "lock", "sources"]
+    assert sorted(file.name for file in (tmp_path / "kept").iterdir()) == [*(f"firesteel-{n}" for n in names), "query"]
     assert (tmp_path / "kept" / "firesteel-sources" / "control.json").exists(), "the driver's word to its successor"
     client = start()
     assert eventually(lambda: client.get_checkpoint_statistics().result().completed > 0, 60)
@@ -359,3 +361,16 @@ def test_cancelling_keeps_or_deletes_the_folder(retain: bool, tmp_path: Path) ->
     endless(env).map(lambda record: record[1]).print()
     with pytest.raises(CheckpointError, match="had parallelism 2 and has 3 now"):
         env.execute_async("kept")
+
+
+def test_a_rerun_of_a_finished_job_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def run() -> list[Any]:
+        env = spark_env(1, {"firesteel.checkpoint.dir": tmp_path})
+        with env.from_collection([1, 2, 3]).map(lambda n: n).execute_and_collect("once") as records:
+            return list(records)
+
+    assert run() == [1, 2, 3]
+    assert "had finished before" not in caplog.text
+    assert run() == []
+    assert f"job 'once' had finished before: nothing is left to do from its checkpoint in {tmp_path}" in caplog.text
+    assert "delete that folder or name another one" in caplog.text
