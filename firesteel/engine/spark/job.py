@@ -33,6 +33,7 @@ from firesteel.engine.savepoints.taking import abandon, copy_sources, outline
 from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.shipping import gather
 from firesteel.engine.spark import affinity
+from firesteel.engine.spark.callbacks import CallbackConnection
 from firesteel.engine.spark.errors import translate
 from firesteel.engine.spark.files import pack_job, write_job
 from firesteel.engine.spark.hadoop import HadoopStorage
@@ -73,6 +74,7 @@ class SparkJob(EngineJob):
         self._folder: CheckpointFolder | None = None
         self._control: ControlSocket | None = None
         self._files: JobFiles | None = None
+        self._callbacks = CallbackConnection()
         self._hold = self._drain = self._stopped = False
         self._batch_done = False
         """In BATCH mode: whether the one batch is done. Then it is never repeated."""
@@ -233,6 +235,7 @@ class SparkJob(EngineJob):
         exception's text for interruptions by a pattern that overflows the stack on a text as long as a JVM trace,
         and then the query would end without saying anything."""
         try:
+            self._callbacks.note(frame.sparkSession)
             self._take(frame, batch)
         except BaseException as error:
             self._fail(error)
@@ -444,6 +447,7 @@ class SparkJob(EngineJob):
 
     def end_attempt(self) -> None:
         self._end_line()
+        self._callbacks.close()
 
     def restart(self) -> None:
         super().restart()
@@ -472,6 +476,7 @@ class SparkJob(EngineJob):
             self._control.close()
         self._end_line()
         # Now that nothing runs any more.
+        self._callbacks.close()
         self.commits.end()
         IMPORTS.release(self._files)
         if self._directory is not None:
