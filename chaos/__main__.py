@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from chaos.outcome import Outcome, table
+from chaos.read_only import can_mount
 from chaos.scenario import Scenario, run_scenario
 from firesteel.testing import CrashPoint
 
@@ -20,6 +21,8 @@ SCENARIOS = (
     Scenario("commit protocol", points=tuple(CrashPoint)),
     Scenario("driver", ("driver",), 12),
     Scenario("Python worker", ("worker",), 16),
+    Scenario("database", ("database",), 8),
+    Scenario("read-only folder", ("read-only",), 6),
     Scenario("cluster: executor", ("executor",), 10, cluster=True),
     Scenario("cluster: all", ("driver", "worker", "executor"), 10, cluster=True),
 )
@@ -39,6 +42,9 @@ def main() -> int:
         for number, one in enumerate(SCENARIOS):
             if chosen.scenario not in (None, one.name):
                 continue
+            if "read-only" in one.targets and not can_mount(Path(temporary) / "probe"):
+                print(f"{one.name}: left out, since this process may not mount", file=sys.stderr, flush=True)
+                continue
             scenario = replace(one, seed=chosen.seed, without=tuple(chosen.without))
             if chosen.kills is not None and scenario.targets:
                 scenario = replace(scenario, kills=chosen.kills)
@@ -46,7 +52,8 @@ def main() -> int:
             with server.database(name) as url:
                 parameters = server.parameters(name)
                 del parameters["autocommit"]
-                outcomes.append(run_scenario(scenario, (chosen.keep or Path(temporary)) / name, parameters, url))
+                folder = (chosen.keep or Path(temporary)) / name
+                outcomes.append(run_scenario(scenario, folder, parameters, url, server.crash))
             # One line as soon as it is known; the table comes at the end.
             print(table(outcomes[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
     print(table(outcomes))

@@ -7,6 +7,8 @@ What it gives does not depend on when batches begin and end. All results have th
 - ``count``: the records of a key are numbered. A record lost or counted twice leaves a gap or a repetition.
 - ``timer``: a timer of event time per key and second. ``alarm``: one of processing time per key.
 - ``window``: count and sum of a key's records in each five seconds of event time.
+- ``union``: the records of a key are numbered once more, by counts in a union list.
+- ``rules``: at the end, what each key sees of a broadcast state that grew all the time.
 """
 
 from __future__ import annotations
@@ -23,8 +25,11 @@ from firesteel.common import Configuration, Duration, Time, Types, WatermarkStra
 from firesteel.common.serialization import Encoder
 from firesteel.common.watermark_strategy import TimestampAssigner
 from firesteel.datastream import (
+    CheckpointedFunction,
     DataStream,
+    KeyedBroadcastProcessFunction,
     KeyedProcessFunction,
+    MapFunction,
     ProcessWindowFunction,
     RuntimeContext,
     StreamExecutionEnvironment,
@@ -33,13 +38,16 @@ from firesteel.datastream.connectors.base import Sink
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
 from firesteel.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
-from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from firesteel.datastream.window import TumblingEventTimeWindows
 from firesteel.engine.commit_log import CommitLog
 
 RESULT = Types.ROW_NAMED(["kind", "key", "n", "value"], [Types.STRING(), Types.INT(), Types.LONG(), Types.LONG()])
 MILLIS_PER_RECORD = 10
 KEYS = 20
+RECORDS_PER_RULE = 100
+END_OF_TIME = 2**60
+RULES = MapStateDescriptor("rules", Types.LONG(), Types.LONG())
 
 Result = tuple[str, int, int, int]
 
@@ -71,6 +79,13 @@ class EventTime(TimestampAssigner):
         return int(value[1]) * MILLIS_PER_RECORD
 
 
+class AtOnce(TimestampAssigner):
+    """Rules hold back no event time: they are ahead of all records."""
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return END_OF_TIME - 1_000_000
+
+
 class Numbering(KeyedProcessFunction):
     """Numbers a key's records and sets timers."""
 
@@ -95,6 +110,41 @@ class Numbering(KeyedProcessFunction):
             yield "timer", ctx.get_current_key(), timestamp, 0
 
 
+class UnionNumbering(MapFunction, CheckpointedFunction):
+    """Numbers a key's records with what all subtasks know together. After a restart each of them has the counts of all,
+    and of several counts of a key the highest is the owner's."""
+
+    def initialize_state(self, context: Any) -> None:
+        descriptor = ListStateDescriptor("counts", Types.TUPLE([Types.INT(), Types.LONG()]))
+        self.saved = context.get_operator_state_store().get_union_list_state(descriptor)
+        self.counts: dict[int, int] = {}
+        for key, count in self.saved.get():
+            self.counts[key] = max(count, self.counts.get(key, 0))
+
+    def map(self, value: Any) -> Result:
+        count = self.counts[value[0]] = self.counts.get(value[0], 0) + 1
+        return "union", value[0], count, 0
+
+    def snapshot_state(self, context: Any) -> None:
+        self.saved.update(list(self.counts.items()))
+
+
+class Rules(KeyedBroadcastProcessFunction):
+    """Looks at all rules when everything has come in."""
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Result]:
+        ctx.timer_service().register_event_time_timer(END_OF_TIME)
+        yield from ()
+
+    def process_broadcast_element(self, value: Any, ctx: Any) -> Iterator[Result]:
+        ctx.get_broadcast_state(RULES).put(value, value * value)
+        yield from ()
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Result]:
+        rules = dict(ctx.get_broadcast_state(RULES).items())
+        yield "rules", ctx.get_current_key(), len(rules), sum(rules.values())
+
+
 class Summary(ProcessWindowFunction[Any, Any, Any, Any]):
     """Count and sum of a window."""
 
@@ -111,7 +161,13 @@ def results(env: StreamExecutionEnvironment, plan: Plan) -> DataStream:
     keyed = records.key_by(lambda record: record[0], key_type=Types.INT())
     numbered = keyed.process(Numbering(), output_type=RESULT).uid("numbering")
     windows = keyed.window(TumblingEventTimeWindows.of(Time.seconds(5))).process(Summary(), output_type=RESULT)
-    return numbered.union(windows.uid("windows"))
+    united = keyed.map(UnionNumbering(), output_type=RESULT).uid("union")
+    rate = plan.rate / RECORDS_PER_RULE if plan.rate else None
+    source = DataGeneratorSource(lambda n: n, plan.records // RECORDS_PER_RULE, rate)
+    ahead = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(AtOnce())
+    rules = env.from_source(source, ahead, "rules").uid("rules").broadcast(RULES)
+    ruled = keyed.connect(rules).process(Rules(), output_type=RESULT).uid("ruled")
+    return numbered.union(windows.uid("windows"), united, ruled)
 
 
 def sinks(plan: Plan) -> dict[str, Sink]:

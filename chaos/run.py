@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import psycopg
 from chaos.job import Plan
 from chaos.outcome import Outcome
 from chaos.processes import MARK, executors, family, kill, python_workers
+from chaos.read_only import read_only
 
 __all__ = ["Run"]
 
@@ -34,12 +36,16 @@ class Run:
         outcome: Outcome,
         executors_mark: str | None,
         seed: int,
+        crash_database: Callable[[float], None] | None = None,
     ) -> None:
         self._folder, self._database, self._outcome = folder, database, outcome
         self._mark = uuid.uuid4().hex
         self._tasks_mark = executors_mark or self._mark
         """What the processes that run tasks are known by: those of a cluster are not the job's children."""
+        self._crash_database = crash_database
         self._random = random.Random(seed)
+        self._may_fail = False
+        """Whether the job may end by itself, with an error: a folder that cannot be written is no passing failure."""
         self._process: subprocess.Popen[bytes] | None = None
         self._asked: psycopg.Connection[Any] | None = None
         plan.save(folder / "plan.json")
@@ -48,7 +54,6 @@ class Run:
         """The whole of it."""
         began = time.monotonic()
         try:
-            self._asked = psycopg.connect(autocommit=True, **self._database)
             self._start()
             alive = self._wait_for_results(0)
             for _ in range(kills):
@@ -83,7 +88,8 @@ class Run:
         return self._process.poll()
 
     def _count(self) -> int:
-        assert self._asked is not None
+        if self._asked is None or self._asked.broken:
+            self._asked = psycopg.connect(autocommit=True, **self._database)
         row = self._asked.execute("SELECT count(*) FROM results").fetchone()
         assert row is not None
         return int(row[0])
@@ -96,7 +102,7 @@ class Run:
             if status == 0:
                 return False
             if status is not None:
-                if status != -9:
+                if status != -9 and not self._may_fail:
                     raise RuntimeError(f"the job ended by itself with {status}:\n{self._log()}")
                 # At once, as a supervisor does it: what is left of the old one must not matter.
                 self._outcome.restarts += 1
@@ -113,11 +119,20 @@ class Run:
 
     def _kill(self, target: str) -> bool:
         """Kills something. Whether the job lives and has new results then."""
-        victim = self._victim(target)
         before = self._count()
-        if victim is None or not kill(victim):
-            return True
         killed = time.monotonic()
+        if target == "database":
+            assert self._crash_database is not None
+            assert self._asked is not None
+            self._asked.close()
+            self._asked = None
+            # Sometimes it is back before anybody noticed, sometimes a restart of the job finds nobody there.
+            self._crash_database(self._random.uniform(0, 3))
+        elif target == "read-only":
+            self._may_fail = True
+            read_only(self._folder / "checkpoint", self._random.uniform(0.5, 3))
+        elif (victim := self._victim(target)) is None or not kill(victim):
+            return True
         self._outcome.kills[target] += 1
         if target == "driver":
             assert self._process is not None

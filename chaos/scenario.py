@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,8 @@ class Scenario:
 
     name: str
     targets: tuple[str, ...] = ()
-    """What is killed at random moments: ``driver``, ``worker`` (a Python process of tasks), ``executor``."""
+    """What is killed at random moments: ``driver``, ``worker`` (a Python process of tasks), ``executor``, ``database``
+    (which comes back), ``read-only`` (the checkpoint folder, which can be written again later)."""
     kills: int = 0
     points: tuple[CrashPoint, ...] = ()
     """Points of the commit protocol at which a process is killed on purpose, once each."""
@@ -50,8 +51,14 @@ class Scenario:
         return int(RATE * (self.spare + self.kills * (sum(self.gap) / 2 + 1.5) + 3 * len(self.points)))
 
 
-def run_scenario(scenario: Scenario, folder: Path, database: dict[str, Any], url: str) -> Outcome:
-    """Runs a scenario in a folder and a database of its own."""
+def run_scenario(
+    scenario: Scenario,
+    folder: Path,
+    database: dict[str, Any],
+    url: str,
+    crash_database: Callable[[float], None] | None = None,
+) -> Outcome:
+    """Runs a scenario in a folder and a database of its own, whose server can be crashed for some seconds."""
     folder.mkdir(parents=True, exist_ok=True)
     with psycopg.connect(**database) as connection:
         connection.execute("CREATE TABLE results (kind text, key int, n bigint, value bigint)")
@@ -65,7 +72,7 @@ def run_scenario(scenario: Scenario, folder: Path, database: dict[str, Any], url
             settings |= crashes.config
         plan = Plan(scenario.records, RATE, url, str(folder / "files"), list(scenario.without), settings)
         outcome = Outcome(scenario.name, scenario.records)
-        run = Run(plan, folder, database, outcome, executors, scenario.seed)
+        run = Run(plan, folder, database, outcome, executors, scenario.seed, crash_database)
         run.through(scenario.kills, scenario.targets, scenario.gap)
     if crashes is not None:
         for point, passes in _passes(scenario).items():

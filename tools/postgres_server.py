@@ -4,7 +4,7 @@ Tests and the fault suite use it. From a shell it runs a command with ``FIRESTEE
 
     .venv/bin/python tools/postgres_server.py .venv/bin/python examples/postgres_orders.py
 
-Nothing of it is safe for data that matters: it does not wait for the disk.
+Nothing of it is safe for data that matters: it does not wait for the disk. It survives its own ``kill -9``.
 """
 
 from __future__ import annotations
@@ -67,6 +67,15 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def _children(pid: int) -> list[int]:
+    found = []
+    for stat in glob.glob("/proc/[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(Path(stat).read_text().rpartition(")")[2].split()[1]) == pid:
+                found.append(int(stat.split("/")[2]))
+    return found
+
+
 class PostgresServer:
     """A server between ``with`` and its end."""
 
@@ -108,6 +117,7 @@ class PostgresServer:
         try:
             self._initialise(account)
             self._start(account)
+            self.execute(f'CREATE DATABASE "{DATABASE}"', "postgres")
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -136,7 +146,7 @@ class PostgresServer:
 
     def _start(self, account: _Account | None) -> None:
         assert self._folder is not None
-        self.port = _free_port()
+        self.port = self.port or _free_port()
         settings = {
             "listen_addresses": "127.0.0.1",
             "port": self.port,
@@ -144,14 +154,13 @@ class PostgresServer:
             "max_prepared_transactions": self._max_prepared,
             "max_connections": 100,
             "fsync": "off",
-            "synchronous_commit": "off",
             "full_page_writes": "off",
             "shared_buffers": "32MB",
         }
         command = [str(self._bin / "postgres"), "-D", str(self._folder / "data")]
         for name, value in settings.items():
             command += ["-c", f"{name}={value}"]
-        with (self._folder / "log").open("wb") as log:
+        with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -161,7 +170,21 @@ class PostgresServer:
                 **self._run(account),
             )
         self._wait()
-        self.execute(f'CREATE DATABASE "{DATABASE}"', "postgres")
+
+    def crash(self, seconds_down: float = 0.0) -> None:
+        """``kill -9`` for all of its processes; some time later it is back, with what it had written."""
+        assert self._process is not None
+        family = [self._process.pid, *_children(self._process.pid)]
+        for pid in family:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait()
+        end = time.monotonic() + SECONDS_TO_START
+        # A new server refuses to start while one of the old processes is there.
+        while any(os.path.exists(f"/proc/{pid}") for pid in family) and time.monotonic() < end:
+            time.sleep(0.05)
+        time.sleep(seconds_down)
+        self._start(_unprivileged())
 
     def _wait(self) -> None:
         assert self._process is not None

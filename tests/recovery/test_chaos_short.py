@@ -41,7 +41,7 @@ def test_who_is_killed() -> None:
 def test_what_is_lost_or_comes_twice_is_told() -> None:
     expected = without_faults(Plan(records=2000))
     assert expected == without_faults(Plan(records=2000)), "a run without faults is always the same"
-    assert {kind for kind, *_ in expected} == {"count", "timer", "alarm", "window"}
+    assert {kind for kind, *_ in expected} == {"count", "timer", "alarm", "window", "union", "rules"}
     outcome = Outcome("some", 2000, Counter(driver=1), differences={"files": compare(expected, expected)})
     assert outcome.good
     found = expected.copy()

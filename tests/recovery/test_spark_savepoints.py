@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +12,10 @@ import pytest
 from savepointkit import Halves
 from sparkkit import CommitSink, committed, eventually, spark_env
 
-from firesteel.common import JobStatus, Types, WatermarkStrategy
+from firesteel.common import Encoder, JobStatus, Types, WatermarkStrategy
 from firesteel.datastream import DataStream, KeyedProcessFunction, RuntimeContext
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
+from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from firesteel.engine.spark.savepoints import write_state
@@ -88,17 +90,20 @@ class Numbered(KeyedProcessFunction):
 
 
 def test_a_savepoint_of_a_running_job_and_what_comes_after_it(tmp_path: Path) -> None:
-    """The job that was saved goes on to its end, and so does one that begins with the savepoint: both have all."""
+    """The job that was saved goes on to its end, and so do those that begin with the savepoint, side by side. Files are
+    in the middle of a part when it is taken."""
 
-    def program(folder: str, **config: Any) -> Any:
+    def program(folder: str, files: str | None = None, **config: Any) -> Any:
         env = spark_env(2, {"firesteel.batch.max-records": 1000, **config})
         source = env.from_source(DataGeneratorSource(lambda n: n, TOTAL, 8000), NONE, "numbers").uid("numbers")
         (tmp_path / folder).mkdir()
         numbered = source.key_by(lambda n: n % 11).process(Numbered()).uid("numbered")
         numbered.sink_to(CommitSink(tmp_path / folder)).uid("sink")
+        sink = FileSink.for_row_format(str(tmp_path / (files or f"{folder} files")), Encoder.json_encoder())
+        numbered.sink_to(sink.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).build()).uid("files")
         return env.execute_async(folder)
 
-    first = program("first")
+    first = program("first", "files")
     assert eventually(lambda: first.inbox.progress.batches >= 2)
     path = first.trigger_savepoint(str(tmp_path)).result()
     assert first.get_job_status().result() is JobStatus.RUNNING
@@ -108,10 +113,14 @@ def test_a_savepoint_of_a_running_job_and_what_comes_after_it(tmp_path: Path) ->
     assert first.get_job_status().result() is JobStatus.FINISHED
     assert 0 < at < TOTAL
 
-    for name, begin in (("second", second_path), ("third", path)):
-        program(name, **{"execution.state-recovery.path": begin}).get_job_execution_result().result()
+    restored = [("second", "files", second_path), ("twin", "files of the twin", second_path), ("third", None, path)]
+    for job in [program(name, files, **{"execution.state-recovery.path": begin}) for name, files, begin in restored]:
+        job.get_job_execution_result().result()
     expected = sorted([key, n] for key in range(11) for n in range(1, len(range(key, TOTAL, 11)) + 1))
     assert sorted(committed(tmp_path / "first") + committed(tmp_path / "second")) == expected
+    assert sorted(committed(tmp_path / "second")) == sorted(committed(tmp_path / "twin"))
+    files = [file for file in (tmp_path / "files").iterdir() if not file.name.startswith(".")]
+    assert sorted(json.loads(line) for file in files for line in file.read_text().splitlines()) == expected
     # What the first savepoint did not have comes again, with the same numbers.
     third = sorted(committed(tmp_path / "third"))
     assert third == [one for one in expected if one in third]

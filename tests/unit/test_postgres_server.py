@@ -6,6 +6,7 @@ from pathlib import Path
 
 import postgreskit
 import pytest
+from postgres_server import PostgresServer
 from postgreskit import Database
 
 pytest_plugins = ["pytester"]
@@ -16,6 +17,19 @@ def test_it_can_prepare_transactions(database: Database) -> None:
     database.execute("CREATE TABLE t (n int)")
     assert database.execute("SELECT count(*) FROM t") == [(0,)]
     assert database.prepared() == []
+
+
+def test_a_crash_loses_nothing_that_was_committed_or_prepared() -> None:
+    if (missing := postgreskit.why_not()) is not None:
+        pytest.skip(f"no PostgreSQL to test with: {missing}")
+    with PostgresServer() as server:
+        server.execute("CREATE TABLE t (n int)")
+        server.execute("BEGIN; INSERT INTO t VALUES (1); PREPARE TRANSACTION 'later'")
+        before = server.pid
+        server.crash()
+        assert server.pid != before
+        server.execute("COMMIT PREPARED 'later'")
+        assert server.execute("SELECT n FROM t") == [(1,)]
 
 
 @pytest.mark.parametrize("ci", ["true", None])
