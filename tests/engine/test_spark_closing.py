@@ -72,7 +72,7 @@ def test_cancel_closes_every_function(tmp_path: Path) -> None:
     assert notes(tmp_path, "close") == []
     began = time.monotonic()
     client.cancel().result()
-    assert time.monotonic() - began < 15, "two or three seconds, on a quiet machine"
+    assert time.monotonic() - began < 60, "two or three seconds, on a quiet machine"
     check_all_closed(tmp_path, 2)
 
 
@@ -118,7 +118,7 @@ def test_cancel_interrupts_a_function_that_waits_and_closes_it(mode: RuntimeExec
     assert eventually(lambda: notes(tmp_path, "stuck"))
     began = time.monotonic()
     client.cancel().result()
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 60
     assert eventually(lambda: notes(tmp_path, "close") == notes(tmp_path, "open"), 5)
 
 

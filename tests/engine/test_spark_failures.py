@@ -158,7 +158,7 @@ def test_a_master_that_is_not_there_is_told_at_once(address: str, expected: str,
     program = write_script(tmp_path, WORD_COUNT)
     began = time.monotonic()
     done = run_script(program, FIRESTEEL_MASTER=address.format(closed=closed))
-    assert time.monotonic() - began < 15, "Spark alone takes a minute"
+    assert time.monotonic() - began < 45, "Spark alone takes a minute"
     assert done.returncode == 1
     assert re.search(expected, last_line(done.stderr)), done.stderr
 

@@ -40,9 +40,9 @@ def test_cancel_ends_an_endless_job_and_leaves_no_process_behind(tmp_path: Path)
     assert running, "the process that plans batches should be found by its name"
     began = time.monotonic()
     client.cancel().result()
-    assert time.monotonic() - began < 20, "a few seconds, on a quiet machine"
+    assert time.monotonic() - began < 60, "a few seconds, on a quiet machine"
     assert client.get_job_status().result() is JobStatus.CANCELED
-    assert eventually(lambda: not (sources_running() & running), 20), "left over"
+    assert eventually(lambda: not (sources_running() & running)), "left over"
     seen = len(notes(tmp_path, "seen"))
     time.sleep(1)
     assert len(notes(tmp_path, "seen")) == seen, "nothing runs any longer"

@@ -314,7 +314,7 @@ def test_a_job_is_cancelled_while_it_waits(where: str) -> None:
     assert eventually(lambda: client.get_job_status().result() is JobStatus.RESTARTING, 60)
     began = time.monotonic()
     client.cancel().result()
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert client.get_job_status().result() is JobStatus.CANCELED
     with pytest.raises(JobCancelledError):
         client.get_job_execution_result().result()

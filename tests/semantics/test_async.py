@@ -215,16 +215,21 @@ def test_no_watermark_overtakes_an_element(run: Any, wait: Any) -> None:
         timed = numbers.assign_timestamps_and_watermarks(ascending())
         return wait(timed, Sleeper(), LIMIT).process(Watched())
 
-    started = time.monotonic()
+    Sleeper.most = 0
     seen = run(build)
     assert seen == [(n, n - 2 if n > 1 else -(2**63)) for n in range(1, 31)]
-    # One after the other the requests would take 4.35 s: those of different watermarks overlap all the same.
-    assert time.monotonic() - started < 3
+    assert Sleeper.most > 1, "requests of different watermarks overlap all the same"
 
 
 class Sleeper(AsyncFunction):
+    under_way = most = 0
+    """Requests at the same time, now and at most."""
+
     async def async_invoke(self, value: Any) -> list[Any]:
+        Sleeper.under_way += 1
+        Sleeper.most = max(Sleeper.most, Sleeper.under_way)
         await asyncio.sleep(value[0] / 1000)
+        Sleeper.under_way -= 1
         return [value]
 
 
@@ -448,10 +453,10 @@ def test_the_timeout_is_for_all_attempts_together(run: Any, retry: Any) -> None:
         )
     )
     ((name, what, attempts),) = results
-    # At 0, 100 and 200 ms; a busy machine may come too late for the last one.
+    # At 0, 100 and 200 ms; a busy machine may come too late for the last ones.
     assert (name, what) == ("a", "timeout")
-    assert 2 <= attempts <= 3
-    assert time.monotonic() - started < 2
+    assert 1 <= attempts <= 3
+    assert time.monotonic() - started < 9, "99 attempts take longer"
 
 
 def test_pauses_do_not_hold_up_other_elements(run: Any, retry: Any) -> None:
@@ -459,7 +464,7 @@ def test_pauses_do_not_hold_up_other_elements(run: Any, retry: Any) -> None:
     started = time.monotonic()
     results = run(lambda env: retry(env.from_collection(records), Flaky(), LIMIT, fixed(3, 100)))
     assert len(results) == 100
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 9, "one after the other they take longer"
 
 
 # Failures

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kit import BATCH, LineServer, ascending, first, slow_numbers
+from kit import BATCH, LineServer, ascending, eventually, first, slow_numbers
 
 from firesteel.common import Duration, Types, WatermarkStrategy
 from firesteel.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment, TimeDomain
@@ -49,7 +49,7 @@ def test_a_timer_fires_although_no_data_comes(make_env: Any, parallelism: int, e
         with fired.execute_and_collect() as records:
             assert next(records) == ("only line", TimeDomain.PROCESSING_TIME, True, True)
             # On Spark this is mostly the job's start.
-            assert time.monotonic() - began < (5 if engine == "memory" else 60)
+            assert time.monotonic() - began < (20 if engine == "memory" else 60)
 
 
 def test_timers_of_an_endless_source_fire_while_it_runs(make_env: Any, parallelism: int) -> None:
@@ -162,9 +162,8 @@ def test_without_idleness_a_silent_source_holds_back_the_others(make_env: Any) -
         job = idle_and_busy(env, ascending(), server.port)
         job.print()
         client = env.execute_async()
-        time.sleep(0.6)
+        assert eventually(lambda: client.inbox.progress.records > 10)
         watermark = client.inbox.progress.watermark
-        assert client.inbox.progress.records > 10
         client.cancel().result()
         assert watermark is not None
         assert watermark <= 0
