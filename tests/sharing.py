@@ -41,6 +41,10 @@ _PROGRAMS = ("tests/compat/test_against_pyflink.py", "tests/examples/")
 _OWN_PROCESSES = (
     "tests/engine/test_spark_cluster.py",
     "tests/engine/test_spark_scripts.py",
+    "tests/engine/test_spark_secrets.py",
+    "tests/engine/test_spark_large_records.py",
+    "tests/engine/test_short_failures.py",
+    "tests/recovery/test_signals.py",
     "tests/engine/test_spark_failures.py::test_no_java",
     "tests/engine/test_spark_failures.py::test_a_port_in_use",
     "tests/engine/test_spark_failures.py::test_a_master_that_is_not_there",
