@@ -51,13 +51,14 @@ class FolderLease:
         folder: str,
         storage: Storage,
         holder: Holder,
-        seconds: float = SECONDS,
+        seconds: float | None = None,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._folder, self._storage, self._holder = folder, storage, holder
         self._path = joined(folder, LEASE)
-        self._seconds, self._clock, self._pause = seconds, clock, pause
+        self._seconds = SECONDS if seconds is None else seconds
+        self._clock, self._pause = clock, pause
         self._token = uuid.uuid4().hex
         self._number = 0
         self._renewed = 0.0
@@ -153,7 +154,8 @@ def _machine() -> str:
 
 
 def _is_gone(found: dict[str, Any]) -> bool:
-    """Whether the holder was a process here that is no more."""
-    if not _machine() or found.get("machine") != _machine() or not isinstance(found.get("process"), int):
+    """Whether the holder was a process here that is no more, and its JVM is gone, too."""
+    if not _machine() or found.get("machine") != _machine():
         return False
-    return not os.path.exists(f"/proc/{found['process']}")
+    processes = [found.get("process"), found.get("jvm")]
+    return not any(os.path.exists(f"/proc/{one}") for one in processes if one is not None)

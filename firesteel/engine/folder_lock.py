@@ -45,10 +45,12 @@ class Holder:
     process: int
     host: str
     since: float
+    jvm: int | None = None
+    """The process of Spark's JVM, where there is one: it may live a moment longer than the driver."""
 
     @staticmethod
-    def here(job: str, job_id: str) -> Holder:
-        return Holder(job, job_id, os.getpid(), socket.gethostname(), time.time())
+    def here(job: str, job_id: str, jvm: int | None = None) -> Holder:
+        return Holder(job, job_id, os.getpid(), socket.gethostname(), time.time(), jvm)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

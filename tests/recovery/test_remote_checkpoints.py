@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sparkkit import CommitSink, committed, spark_env
+from sparkkit import CommitSink, committed, eventually, spark_env
 
 from firesteel.common import Types, WatermarkStrategy
 from firesteel.datastream import KeyedProcessFunction, RuntimeContext
+from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.engine import folder_lease
 from firesteel.engine.settings import Settings
 from firesteel.engine.spark.hadoop import HadoopStorage
 from firesteel.engine.spark.session import get_session
@@ -70,6 +73,27 @@ def test_a_job_goes_on_from_a_folder_that_only_spark_knows(remote: str, tmp_path
     assert sorted(committed(tmp_path / "more")) == sorted([key, n] for key in range(3) for n in range(51, 101))
     with pytest.raises(CheckpointError, match="had parallelism 2 and has 1 now"):
         run(remote + "/job", tmp_path / "out", 149, parallelism=1)
+
+
+def test_a_second_job_is_refused_and_one_that_was_overtaken_ends(
+    remote: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_lease, "SECONDS", 12.0)
+    env = spark_env(1, {"firesteel.checkpoint.dir": remote + "/job", "firesteel.batch.max-records": 30})
+    endless = env.from_source(DataGeneratorSource(lambda n: n, records_per_second=100), NONE, "numbers").uid("numbers")
+    endless.sink_to(CommitSink(tmp_path)).uid("sink")
+    client = env.execute_async("first")
+    assert eventually(lambda: committed(tmp_path))
+    with pytest.raises(CheckpointError, match="is in use by job 'first'"):
+        run(remote + "/job", tmp_path / "out", 9)
+    # Whoever finds another token there has stood still for too long. It commits nothing more.
+    lease = tmp_path / "there" / "job" / folder_lease.LEASE
+    taken = {**json.loads(lease.read_text()), "token": "another", "job": "successor"}
+    lease.write_text(json.dumps(taken))
+    (lease.parent / f".{lease.name}.crc").unlink(missing_ok=True)
+    with pytest.raises(CheckpointError, match="was taken over while this job stood still, by job 'successor'"):
+        client.get_job_execution_result().result(60)
+    assert json.loads(lease.read_text())["token"] == "another"
 
 
 def test_a_socket_needs_a_folder_of_this_machine(remote: str) -> None:

@@ -37,6 +37,7 @@ from firesteel.engine.spark.callbacks import CallbackConnection
 from firesteel.engine.spark.errors import translate
 from firesteel.engine.spark.files import pack_job, write_job
 from firesteel.engine.spark.hadoop import HadoopStorage
+from firesteel.engine.spark.jvm_process import jvm_process
 from firesteel.engine.spark.lifeline import Lifeline
 from firesteel.engine.spark.query_progress import sizes
 from firesteel.engine.spark.session import get_session, import_paths, ship_files
@@ -125,7 +126,7 @@ class SparkJob(EngineJob):
         self._folder = CheckpointFolder(place, manifest, storage, sources)
         if durable is not None:
             # Before anything is looked at, let alone changed: another job may be at work there.
-            self._folder.lock(Holder.here(self.spec.name, self.job_id))
+            self._folder.lock(Holder.here(self.spec.name, self.job_id, jvm_process()))
         if durable is not None and self._folder.claim():
             if self.restores:
                 raise CheckpointError(

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pyspark.java_gateway
+from pyspark import SparkContext
 
-__all__ = ["no_jvm_left_behind", "own_interrupts", "remove_with_jvm", "temporary_folder_flag"]
+__all__ = ["jvm_process", "no_jvm_left_behind", "own_interrupts", "remove_with_jvm", "temporary_folder_flag"]
 
 
 @contextlib.contextmanager
@@ -78,6 +79,12 @@ def own_interrupts() -> Iterator[None]:
     finally:
         if before is not None:
             signal.signal(signal.SIGINT, before)
+
+
+def jvm_process() -> int | None:
+    """The id of the JVM's process; None where there is none of ours."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    return None if process is None else int(process.pid)
 
 
 def temporary_folder_flag(folder: Path) -> list[str]:
