@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
@@ -33,7 +34,11 @@ def callbacks_in_the_jvm(spark: SparkSession) -> int:
     """The JVM's ends of connections to the port on which this process is called."""
     port = spark.sparkContext._gateway._callback_server.port  # type: ignore[union-attr]
     jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
-    sockets = {os.readlink(link) for link in Path(f"/proc/{jvm}/fd").iterdir() if link.is_symlink()}
+    sockets = set()
+    for link in Path(f"/proc/{jvm}/fd").iterdir():
+        # The JVM goes on opening and closing files meanwhile.
+        with contextlib.suppress(OSError):
+            sockets.add(os.readlink(link))
     found = 0
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/{jvm}/net/{table}").read_text().splitlines()[1:]:
