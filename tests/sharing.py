@@ -8,12 +8,14 @@ Tests of one group run in one process, one after the other.
 * The tests with PostgreSQL share a server, so they are one group.
 * Every other file is a group of its own. Tests that start programs with a Spark of their own are among them.
 
-The scheduler knows tests by their names only, so what belongs where is told by names.
+The scheduler knows tests by their names only, so what belongs where is told by names and by what is in a file.
 """
 
 from __future__ import annotations
 
+import functools
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +26,8 @@ __all__ = ["IN_SESSION", "Scheduler", "group_of", "in_order"]
 ENGINE = "the engine on Spark"
 PROGRAMS = "programs on Spark"
 POSTGRES = "PostgreSQL"
+OWN_PROCESSES = "scripts"
+ROOT = Path(__file__).resolve().parents[1]
 
 IN_SESSION = (ENGINE, PROGRAMS)
 """The groups whose tests may use the Spark session of the process that they run in."""
@@ -39,26 +43,22 @@ _WITH_POSTGRES = (
 _PROGRAMS = ("tests/compat/test_against_pyflink.py", "tests/examples/")
 
 _OWN_PROCESSES = (
-    "tests/engine/test_spark_cluster.py",
-    "tests/engine/test_spark_scripts.py",
-    "tests/engine/test_spark_secrets.py",
-    "tests/engine/test_spark_large_records.py",
-    "tests/engine/test_short_failures.py",
-    "tests/recovery/test_signals.py",
     "tests/engine/test_spark_failures.py::test_no_java",
     "tests/engine/test_spark_failures.py::test_a_port_in_use",
     "tests/engine/test_spark_failures.py::test_a_master_that_is_not_there",
     "tests/recovery/test_commit_protocol.py::test_a_driver_killed",
     "tests/recovery/test_replay.py::test_a_task_that_spark_repeats",
     "tests/recovery/test_replay.py::test_kill_9",
-    "tests/recovery/test_signals.py",
 )
-"""Of the folders for Spark what does not use the session: scripts, clusters."""
+"""Tests that run scripts, in files whose other tests use the session."""
+
+_SIGNS_OF_THE_SESSION = ("spark_env", "SparkSession", "Halves")
+"""Of the folders for Spark a file without any of these words runs scripts and clusters only."""
 
 _FIRST = (
     ENGINE,
     PROGRAMS,
-    *dict.fromkeys(name.partition("::")[0] for name in _OWN_PROCESSES),
+    OWN_PROCESSES,
     POSTGRES,
     "tests/semantics/test_window_transcripts.py",
     "tests/semantics/test_state_kinds.py",
@@ -73,15 +73,24 @@ def group_of(nodeid: str) -> str:
         return POSTGRES
     if file.startswith(_PROGRAMS) or re.search(r"[\[-]spark[\]-]", test):
         return PROGRAMS
-    if file.startswith(("tests/engine/", "tests/recovery/")) and not nodeid.startswith(_OWN_PROCESSES):
-        return ENGINE
+    if file.startswith(("tests/engine/", "tests/recovery/")):
+        return ENGINE if _uses_session(file) and not nodeid.startswith(_OWN_PROCESSES) else f"{OWN_PROCESSES}: {file}"
     return file
+
+
+@functools.cache
+def _uses_session(file: str) -> bool:
+    try:
+        text = (ROOT / file).read_text(encoding="utf-8")
+    except OSError:
+        return True
+    return any(sign in text for sign in _SIGNS_OF_THE_SESSION)
 
 
 def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
     """The tests in the order in which their groups are handed out."""
     places = {group: place for place, group in enumerate(_FIRST)}
-    return sorted(items, key=lambda item: places.get(group_of(item.nodeid), len(places)))
+    return sorted(items, key=lambda item: places.get(group_of(item.nodeid).partition(":")[0], len(places)))
 
 
 class Scheduler(LoadScopeScheduling):
