@@ -24,6 +24,7 @@ MODULES = (
     "firesteel.connectors.postgresql.two_phase",
     "firesteel.engine.peers",
     "firesteel.engine.scratch",
+    "firesteel.engine.spark.submit_settings",
     "firesteel.datastream.async_data_stream",
     "firesteel.datastream.async_retry_predicates",
     "firesteel.datastream.checkpointing_mode",

@@ -29,6 +29,7 @@ from firesteel.engine.spark.jvm_process import (
 )
 from firesteel.engine.spark.masters import check_master
 from firesteel.engine.spark.output import forward_worker_output
+from firesteel.engine.spark.submit_settings import submitted_by_file
 from firesteel.engine.spark.warmup import warm_up_later
 from firesteel.errors import ConfigurationError, SetupError
 
@@ -135,6 +136,8 @@ def _start(settings: Settings, name: str, lasting: bool) -> SparkSession:
     if local:
         # Workers run this interpreter, and find what this process can import.
         options.setdefault("spark.pyspark.python", sys.executable)
+        # Blocks of records, in a folder that only this user can open.
+        options.setdefault("spark.local.dir", str(scratch_folder()))
     home = spark_home(java)
     _export(home, options, quick=settings.jit == "quick" or (settings.jit == "auto" and not lasting))
     master = settings.master if settings.master != "local" else f"local[{os.cpu_count() or 1}]"
@@ -144,6 +147,10 @@ def _start(settings: Settings, name: str, lasting: bool) -> SparkSession:
     threading.Thread(target=_preload, name="preload", daemon=True).start()
     try:
         with no_jvm_left_behind(), own_interrupts():
+            submitted = {"spark.master": master, "spark.app.name": name, **options}
+            with submitted_by_file(submitted, scratch_folder()):
+                # Before PySpark starts the JVM for the session: it would put all settings on the command line.
+                SparkContext._ensure_initialized()
             session = builder.getOrCreate()
             remove_with_jvm(session.sparkContext._jvm, scratch_folder())
     except Exception as error:
