@@ -12,6 +12,7 @@ from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
 from firesteel.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
+from firesteel.common.secret import Secret
 from firesteel.common.serialization import (
     ByteArraySchema,
     DeserializationSchema,
@@ -48,6 +49,7 @@ __all__ = [
     "RestartStrategyConfiguration",
     "Row",
     "RowKind",
+    "Secret",
     "SerializationSchema",
     "SimpleStringSchema",
     "Time",

@@ -12,6 +12,7 @@ import yaml
 
 from firesteel.common._types.javatext import java_double
 from firesteel.common.parsing import parse_duration_ms, parse_memory_bytes
+from firesteel.common.secret import is_secret_key
 from firesteel.errors import ConfigurationError, short_repr
 
 __all__ = ["Configuration", "parse_duration_ms", "parse_memory_bytes"]
@@ -25,7 +26,8 @@ D = TypeVar("D")
 class Configuration:
     """Settings by key.
 
-    A value keeps the type it was set with and can be read as another, if its text allows.
+    A value keeps the type it was set with and can be read as another, if its text allows. The text of a configuration
+    shows no secrets: values of keys that have ``password``, ``secret``, ``token`` or the like in them are stars.
 
     >>> config = Configuration().set_string("parallelism.default", "4")
     >>> _ = config.set_boolean("pipeline.object-reuse", True)
@@ -90,7 +92,7 @@ class Configuration:
 
     def _set(self, key: str, value: Value, kind: type, wanted: str) -> Configuration:
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            got = f"{type(value).__name__} {short_repr(value, 60)}"
+            got = f"{type(value).__name__} {'***' if is_secret_key(key) else short_repr(value, 60)}"
             raise ConfigurationError(f"Setting '{key}' takes {wanted} here, got {got}.")
         self._values[key] = value
         return self
@@ -218,7 +220,8 @@ class Configuration:
         return hash(frozenset(self._values.items()))
 
     def __str__(self) -> str:
-        return f"{{{', '.join(f'{key}={text}' for key, text in sorted(self.to_dict().items()))}}}"
+        shown = [f"{key}={'***' if is_secret_key(key) else text}" for key, text in sorted(self.to_dict().items())]
+        return f"{{{', '.join(shown)}}}"
 
     def __repr__(self) -> str:
         return f"Configuration({self})"
@@ -235,7 +238,7 @@ def _text(value: Value | bytearray) -> str:
 
 
 def _unreadable(key: str, wanted: str, text: str) -> ConfigurationError:
-    return ConfigurationError(f"Setting '{key}' should be {wanted}, got {text!r}.")
+    return ConfigurationError(f"Setting '{key}' should be {wanted}, got {'***' if is_secret_key(key) else repr(text)}.")
 
 
 def _parse_yaml(text: str, path: Path) -> dict[str, str]:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import pickle
 import sys
+from dataclasses import replace
 from typing import Any
 
 import cloudpickle
 
+from firesteel.common.secret import secrets_left_out
 from firesteel.engine.payload import JobPayload
 from firesteel.errors import SerializationError, short_repr
+from firesteel.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, SinkSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.graph.transformations import Ship
 from firesteel.runtime.task import JobSpec
 
-__all__ = ["pickle_job"]
+__all__ = ["pickle_job", "pickle_job_to_keep", "without_sinks"]
 
 
 def pickle_job(job: JobSpec, import_paths: tuple[str, ...] = ()) -> JobPayload:
@@ -28,6 +31,25 @@ def pickle_job(job: JobSpec, import_paths: tuple[str, ...] = ()) -> JobPayload:
     except Exception as error:
         raise _explain(job, error) from error
     return JobPayload(job.job_id, import_paths, pickled)
+
+
+def pickle_job_to_keep(job: JobSpec, import_paths: tuple[str, ...] = ()) -> JobPayload:
+    """The job as it is stored for those who replay a batch: without its sinks, which a replay does not use and which
+    know how to get into databases and services, and without other secrets."""
+    with secrets_left_out():
+        return pickle_job(without_sinks(job), import_paths)
+
+
+def without_sinks(job: JobSpec) -> JobSpec:
+    """The job with its sinks replaced by prints, and what it prints and collects shown with names."""
+    graph = job.graph.graph
+    nodes = {
+        node_id: replace(node, spec=PrintSpec(node.name))
+        if isinstance(node.spec, SinkSpec | SinkFunctionSpec | CollectSpec)
+        else node
+        for node_id, node in graph.nodes.items()
+    }
+    return replace(job, graph=replace(job.graph, graph=replace(graph, nodes=nodes)))
 
 
 def _main_classes() -> dict[str, type]:

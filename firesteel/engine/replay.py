@@ -14,18 +14,18 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from firesteel.engine.coordinator import Coordinator
 from firesteel.engine.inbox import Inbox
 from firesteel.engine.manifest import JOB, CheckpointFolder, stored_folder
 from firesteel.engine.payload import JobPayload
+from firesteel.engine.pickling import without_sinks
 from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.settings import Settings
 from firesteel.engine.storage import joined
 from firesteel.errors import CheckpointError
-from firesteel.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, SinkSpec
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.frames import DRIVER, Frame
 from firesteel.runtime.state.store import StateStore
@@ -52,7 +52,7 @@ def replay(path: str, batch: int | None, read_stores: ReadStores, program: JobSp
     """Runs a batch of a checkpoint again. Raises what its functions raise, as the job did."""
     folder = stored_folder(path)
     number = _chosen(folder, batch)
-    job = _without_sinks(program or _stored_job(folder))
+    job = without_sinks(program or _stored_job(folder))
     start, end = _offsets(folder, number)
     with tempfile.TemporaryDirectory(prefix="replay-", dir=scratch_folder()) as directory:
         copied = os.path.join(directory, "sources")
@@ -109,18 +109,6 @@ def _stored_job(folder: CheckpointFolder) -> JobSpec:
             f"The checkpoint {folder.path} does not have the job itself ({JOB}). Name the program to replay it with."
         ) from error
     return payload.load()
-
-
-def _without_sinks(job: JobSpec) -> JobSpec:
-    """The job with its sinks replaced by prints, and what it prints and collects shown with names."""
-    graph = job.graph.graph
-    nodes = {
-        node_id: replace(node, spec=PrintSpec(node.name))
-        if isinstance(node.spec, SinkSpec | SinkFunctionSpec | CollectSpec)
-        else node
-        for node_id, node in graph.nodes.items()
-    }
-    return replace(job, graph=replace(job.graph, graph=replace(graph, nodes=nodes)))
 
 
 def _run(job: JobSpec, shares: Sequence[SourceShare], stores: dict[tuple[int, int], StateStore]) -> list[bytes]:

@@ -42,8 +42,8 @@ class Settings:
     """``firesteel.progress``: the live line; by default only on a terminal."""
     crash_points: CrashPoints = field(default_factory=CrashPoints)
     """``firesteel.testing.crash-points``: a folder that says where the commit protocol is to fail."""
-    spark: dict[str, str] = field(default_factory=dict)
-    """All keys that start with ``spark.`` go to Spark as they are."""
+    spark: dict[str, str] = field(default_factory=dict, repr=False)
+    """All keys that start with ``spark.`` go to Spark as they are. They may hold secrets."""
 
     @staticmethod
     def of(configuration: Configuration) -> Settings:

@@ -6,14 +6,17 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
+from firesteel.common.secret import Secret
 from firesteel.errors import ProgramError
 
-__all__ = ["Address", "shown"]
+__all__ = ["Address", "has_password", "shown"]
 
 _PREFIXES = ("jdbc:postgresql:", "postgresql:", "postgres:")
 
 _PLAIN = ("user", "password", "sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword", "options", "service")
 """Parameters that libpq knows by the same name."""
+
+_SECRET = ("password", "sslpassword")
 
 _RENAMED = {
     "ApplicationName": "application_name",
@@ -52,12 +55,12 @@ class Address:
     ports: str
     database: str
     user: str | None = field(default=None, repr=False)
-    password: str | None = field(default=None, repr=False)
-    parameters: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    password: Secret | None = field(default=None, repr=False)
+    parameters: tuple[tuple[str, str | Secret], ...] = field(default=(), repr=False)
     """More for libpq."""
 
     @staticmethod
-    def parse(url: str, user: str | None = None, password: str | None = None) -> Address:
+    def parse(url: str, user: str | None = None, password: str | Secret | None = None) -> Address:
         """Reads an address; ``user`` and ``password`` override those in it."""
         rest = _without_prefix(url)
         rest, _, query = rest.partition("?")
@@ -76,24 +79,31 @@ class Address:
         user, password = user or known.pop("user", None), password or known.pop("password", None)
         known.pop("user", None)
         known.pop("password", None)
-        return Address(hosts, ports, unquote(database) or user or "postgres", user, password, tuple(known.items()))
+        parameters = tuple((name, Secret(value) if name in _SECRET else value) for name, value in known.items())
+        held = Secret.of(password) if password else None
+        return Address(hosts, ports, unquote(database) or user or "postgres", user, held, parameters)
 
     def __str__(self) -> str:
         servers = zip(self.hosts.split(","), self.ports.split(","), strict=True)
         return f"{','.join(f'{host}:{port}' for host, port in servers)}/{self.database}"
 
     def arguments(self) -> dict[str, Any]:
-        """What libpq is given. Without a user or a password it looks into the environment and into ~/.pgpass."""
+        """What libpq is given. Without a user or a password it looks into the environment and into ~/.pgpass. Secrets
+        are looked up now: in the process that connects, and each time that it does."""
         found: dict[str, Any] = {"host": self.hosts, "port": self.ports, "dbname": self.database}
         if self.user:
             found["user"] = self.user
         if self.password:
             found["password"] = self.password
-        return {"connect_timeout": "10", **found, **dict(self.parameters)}
+        given = {"connect_timeout": "10", **found, **dict(self.parameters)}
+        return {name: value.reveal() if isinstance(value, Secret) else value for name, value in given.items()}
 
     def without_password(self, text: str) -> str:
         """A text in which the password does not stand, whoever wrote it."""
-        return text.replace(self.password, "***") if self.password else text
+        for secret in (self.password, *(value for _, value in self.parameters)):
+            if isinstance(secret, Secret):
+                text = secret.mask(text)
+        return text
 
 
 def _without_prefix(url: str) -> str:
@@ -114,7 +124,9 @@ def _servers(text: str, url: str) -> tuple[str, str]:
         if not colon or port.endswith("]"):
             host, port = server, "5432"
         if not port.isdigit():
-            raise ProgramError(f"The port in {shown(url)} must be a number, got {port!r}.")
+            # With a login in the address it may be a part of the password.
+            got = "" if "@" in url else f", got {port!r}"
+            raise ProgramError(f"The port in {shown(url)} must be a number{got}.")
         hosts.append(host.strip("[]") or "localhost")
         ports.append(port)
     return ",".join(hosts), ",".join(ports)
@@ -145,3 +157,13 @@ def shown(url: str) -> str:
     plain = url.partition("?")[0]
     kind, slashes, rest = plain.partition("//")
     return f"{kind}{slashes}{rest.rpartition('@')[2]}" if slashes else plain
+
+
+def has_password(url: str) -> bool:
+    """Whether a password may stand in an address.
+
+    >>> has_password("jdbc:postgresql://ada:secret@db/shop"), has_password("jdbc:postgresql://db/shop?user=ada")
+    (True, False)
+    """
+    plain, _, query = url.partition("?")
+    return "@" in plain or any(key in _SECRET for key, _ in parse_qsl(query, keep_blank_values=True))

@@ -6,12 +6,13 @@ exactly once through transactions that are prepared by the tasks and committed b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from firesteel.common.secret import Secret
 from firesteel.common.typeinfo import RowTypeInfo, TupleTypeInfo
-from firesteel.connectors.postgresql.address import Address, shown
+from firesteel.connectors.postgresql.address import Address, has_password, shown
 from firesteel.connectors.postgresql.driver import load_driver
 from firesteel.connectors.postgresql.statements import upsert, with_numbers
 from firesteel.connectors.postgresql.two_phase import TransactionCommitter, TransactionWriter
@@ -27,28 +28,38 @@ __all__ = ["JdbcConnectionOptions", "JdbcExactlyOnceOptions", "JdbcExecutionOpti
 class JdbcConnectionOptions:
     """Where the database is. The text of the options never has the password.
 
+    A password may be a text, a :class:`~firesteel.common.Secret`, or a function that gives one. Of the latter two the
+    workers look it up themselves, whenever they connect, and it is stored nowhere.
+
     >>> options = (
     ...     JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
     ...     .with_url("jdbc:postgresql://localhost:5432/shop")
     ...     .with_user_name("ada")
-    ...     .with_password("secret")
+    ...     .with_password(Secret.from_environment("SHOP_PASSWORD"))
     ...     .build()
     ... )
     >>> options
     JdbcConnectionOptions(jdbc:postgresql://localhost:5432/shop)
     """
 
-    url: str
+    url: str | Secret
     driver_name: str | None = None
     user_name: str | None = None
-    password: str | None = field(default=None, repr=False)
+    password: str | Secret | Callable[[], str] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        # From here on they are secrets, wherever the options go.
+        if isinstance(self.url, str) and has_password(self.url):
+            object.__setattr__(self, "url", Secret(self.url))
+        if self.password is not None:
+            object.__setattr__(self, "password", Secret.of(self.password))
 
     def __repr__(self) -> str:
-        return f"JdbcConnectionOptions({shown(self.url)})"
+        return f"JdbcConnectionOptions({shown(self.get_db_url())})"
 
     def get_db_url(self) -> str:
         """The address as it was given."""
-        return self.url
+        return self.url.reveal() if isinstance(self.url, Secret) else self.url
 
     def get_driver_name(self) -> str | None:
         """The name of the Java class, which has no effect here."""
@@ -59,8 +70,8 @@ class JdbcConnectionOptions:
         return self.user_name
 
     def get_password(self) -> str | None:
-        """The password, in full."""
-        return self.password
+        """The password, in full, as it is known in this process."""
+        return Secret.of(self.password).reveal() if self.password is not None else None
 
     class JdbcConnectionOptionsBuilder:
         """Makes :class:`JdbcConnectionOptions`."""
@@ -80,8 +91,10 @@ class JdbcConnectionOptions:
             """Who asks."""
             return self._with(user_name=user_name)
 
-        def with_password(self, password: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """The password. It never appears in a log or an error."""
+        def with_password(
+            self, password: str | Secret | Callable[[], str]
+        ) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """The password, or where it is to be found. It never appears in a log or an error."""
             return self._with(password=password)
 
         def _with(self, **changes: Any) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
@@ -99,7 +112,8 @@ class JdbcConnectionOptions:
 
     def address(self) -> Address:
         """The address, understood."""
-        return Address.parse(self.url, self.user_name, self.password)
+        password = Secret.of(self.password) if self.password is not None else None
+        return Address.parse(self.get_db_url(), self.user_name, password)
 
 
 @dataclass(frozen=True)

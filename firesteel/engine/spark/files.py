@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from firesteel.common.private_files import open_private
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.pickling import pickle_job
 from firesteel.engine.settings import Settings
@@ -48,6 +49,8 @@ def write_job(
     united: Sequence[StateChunk] = (),
 ) -> None:
     """Leaves a job where the source's processes find it."""
-    for name, content in (("tasks.pkl", for_tasks), ("coordinator.pkl", (whole, settings, durable, restore, united))):
-        with open(os.path.join(directory, name), "wb") as file:
+    # What is Spark's may hold secrets, and the coordinator does not need it.
+    planning = replace(settings, spark={})
+    for name, content in (("tasks.pkl", for_tasks), ("coordinator.pkl", (whole, planning, durable, restore, united))):
+        with open_private(os.path.join(directory, name), "wb") as file:
             pickle.dump(content, file, pickle.HIGHEST_PROTOCOL)

@@ -28,6 +28,7 @@ from firesteel.engine.imports import IMPORTS, JobFiles
 from firesteel.engine.job import EngineJob
 from firesteel.engine.manifest import CheckpointFolder, Manifest, is_checkpoint
 from firesteel.engine.payload import JobPayload
+from firesteel.engine.pickling import pickle_job_to_keep
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.taking import abandon, copy_sources, outline
 from firesteel.engine.scratch import scratch_folder
@@ -178,7 +179,7 @@ class SparkJob(EngineJob):
         self._steer()
         folder.clear_unless_begun()
         if self.checkpointing.folder is not None:
-            folder.keep_job(whole)
+            folder.keep_job(pickle_job_to_keep(self.spec, whole.import_paths))
         width = self.spec.graph.parallelism
         try:
             # What earlier attempts have left is settled before this one adds to it.

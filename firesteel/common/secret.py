@@ -1,0 +1,149 @@
+"""Passwords and keys: held so that they are not shown, and not stored where they need not be."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from firesteel.errors import ConfigurationError
+
+__all__ = ["Secret", "is_secret_key", "secrets_left_out"]
+
+_SECRET_KEY = re.compile(r"(?i)password|passwd|secret|token|credential|(access|api|private|account)[._-]?key")
+
+_pickling = threading.local()
+
+
+class Secret:
+    """A text that does not show: not in a log, an error, or the text of the objects that hold it.
+
+    >>> password = Secret("hunter2")
+    >>> password, f"{password}", password.reveal()
+    (Secret(***), '***', 'hunter2')
+
+    Better is to say where it is to be found. Then it is not part of the program that travels to the workers, and is
+    looked up where it is used, each time anew:
+
+    >>> import os
+    >>> os.environ["SHOP_PASSWORD"] = "hunter2"
+    >>> password = Secret.from_environment("SHOP_PASSWORD")
+    >>> password, password.reveal()
+    (Secret(environment variable 'SHOP_PASSWORD'), 'hunter2')
+    >>> Secret.from_call(lambda: "hunter2").reveal()
+    'hunter2'
+
+    A secret that is held as text travels to the workers with the functions that hold it. It is not kept with the job in
+    a checkpoint folder.
+    """
+
+    __slots__ = ("_call", "_seen", "_text", "_variable")
+
+    def __init__(self, text: str | None) -> None:
+        self._text = text
+        self._variable: str | None = None
+        self._call: Callable[[], str] | None = None
+        self._seen = text
+        """What it was when it was last looked up: it must not be shown either."""
+
+    @classmethod
+    def from_environment(cls, variable: str) -> Secret:
+        """What an environment variable holds in the process that uses it."""
+        secret = cls(None)
+        secret._variable = variable
+        return secret
+
+    @classmethod
+    def from_call(cls, call: Callable[[], str]) -> Secret:
+        """What a function gives, in the process that uses it: one that reads a file or asks a vault."""
+        secret = cls(None)
+        secret._call = call
+        return secret
+
+    @classmethod
+    def of(cls, value: str | Secret | Callable[[], str]) -> Secret:
+        """A text, a function that gives one, or a secret itself, as a secret."""
+        if isinstance(value, Secret):
+            return value
+        return cls(value) if isinstance(value, str) else cls.from_call(value)
+
+    def reveal(self) -> str:
+        """The text. Ask for it where it is used, and do not keep it."""
+        if self._call is not None:
+            self._seen = self._call()
+        elif self._variable is not None:
+            self._seen = os.environ.get(self._variable)
+            if self._seen is None:
+                raise ConfigurationError(
+                    f"A secret is to be found in the environment variable {self._variable!r}, which is not set in "
+                    "this process. Set it before the job starts, on a cluster also where the workers run."
+                )
+        if self._seen is None:
+            raise ConfigurationError(
+                "A secret was left out when the job was stored in its checkpoint folder. Run what needs it with the "
+                "program itself."
+            )
+        return self._seen
+
+    def mask(self, text: str) -> str:
+        """A text of anybody's in which the secret does not stand.
+
+        >>> Secret("hunter2").mask("login with hunter2 failed")
+        'login with *** failed'
+        """
+        if self._variable is not None:
+            self._seen = os.environ.get(self._variable, self._seen)
+        return text.replace(self._seen, "***") if self._seen else text
+
+    def __repr__(self) -> str:
+        if self._variable is not None:
+            return f"Secret(environment variable {self._variable!r})"
+        return f"Secret({getattr(self._call, '__name__', 'a call')}())" if self._call is not None else "Secret(***)"
+
+    def __str__(self) -> str:
+        return "***"
+
+    def _known(self) -> tuple[Any, ...]:
+        return self._text, self._variable, self._call
+
+    def __eq__(self, other: object) -> bool:
+        return self._known() == other._known() if isinstance(other, Secret) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._known())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._variable is not None:
+            return Secret.from_environment, (self._variable,)
+        if self._call is not None:
+            return Secret.from_call, (self._call,)
+        return Secret, (None if getattr(_pickling, "left_out", False) else self._text,)
+
+
+@contextlib.contextmanager
+def secrets_left_out() -> Iterator[None]:
+    """What is pickled meanwhile by this thread holds no secrets: for what is stored.
+
+    >>> import pickle
+    >>> with secrets_left_out():
+    ...     b"hunter2" in pickle.dumps(Secret("hunter2"))
+    False
+    """
+    before = getattr(_pickling, "left_out", False)
+    _pickling.left_out = True
+    try:
+        yield
+    finally:
+        _pickling.left_out = before
+
+
+def is_secret_key(key: str) -> bool:
+    """Whether a setting of this name is likely to hold a secret, so that its value is not shown.
+
+    >>> is_secret_key("spark.hadoop.fs.s3a.secret.key"), is_secret_key("spark.sql.shuffle.partitions")
+    (True, False)
+    """
+    return _SECRET_KEY.search(key) is not None
