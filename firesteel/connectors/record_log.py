@@ -7,6 +7,8 @@ import itertools
 import os
 from typing import IO
 
+from firesteel.common.private_files import make_private_folder
+
 __all__ = ["RecordLog"]
 
 _SCAN_BYTES = 1 << 20
@@ -31,7 +33,7 @@ class RecordLog:
     """
 
     def __init__(self, directory: str, delimiter: bytes) -> None:
-        os.makedirs(directory, exist_ok=True)
+        make_private_folder(directory)
         self._delimiter = delimiter
         self._path = os.path.join(directory, "socket.log")
         self._file: IO[bytes] = open(self._path, "ab")  # noqa: SIM115 - closed by close()

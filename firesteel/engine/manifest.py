@@ -265,6 +265,14 @@ class CheckpointFolder:
         except OSError as error:
             logger.warning("%s cannot be written in %s, so no batch can be replayed: %s", JOB, self.path, error)
 
+    def make_query_folder(self) -> None:
+        """Makes the folder of Spark's part before Spark does: what Spark writes has the modes of the umask, and those
+        who cannot get in here cannot read it."""
+        try:
+            self.storage.make_folder(self.query)
+        except OSError as error:
+            raise CheckpointError(f"The checkpoint folder {self.path} cannot be written: {error}.") from error
+
     def begun(self, union_lists: bool = False) -> None:
         """The first batch is done."""
         if not self._manifest.begun:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from firesteel.engine.imports import IMPORTS, JobFiles
@@ -20,7 +20,7 @@ class LifelineAddress:
 
     host: str
     port: int
-    secret: str
+    secret: str = field(repr=False)
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,11 @@ def pickle_job(job: JobSpec, import_paths: tuple[str, ...] = ()) -> JobPayload:
     return JobPayload(job.job_id, import_paths, pickled)
 
 
-def pickle_job_to_keep(job: JobSpec, import_paths: tuple[str, ...] = ()) -> JobPayload:
-    """The job as it is stored for those who replay a batch: without its sinks, which a replay does not use and which
-    know how to get into databases and services, and without other secrets."""
+def pickle_job_to_keep(job: JobSpec, whole: JobPayload) -> JobPayload:
+    """The ``whole`` job as it is stored for those who replay a batch: without its sinks, which a replay does not use
+    and which know how to get into databases and services, and without other secrets."""
     with secrets_left_out():
-        return pickle_job(without_sinks(job), import_paths)
+        return replace(whole, pickled=pickle_job(without_sinks(job)).pickled)
 
 
 def without_sinks(job: JobSpec) -> JobSpec:

@@ -11,6 +11,8 @@ import uuid
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from firesteel.common.private_files import make_private_folder, open_private
+
 __all__ = ["LOCAL", "LocalStorage", "Storage", "is_remote", "joined"]
 
 
@@ -29,7 +31,10 @@ def joined(folder: str, *names: str) -> str:
 
 
 class Storage(Protocol):
-    """Files by their paths. What is not there raises FileNotFoundError, what goes wrong another OSError."""
+    """Files by their paths. What is not there raises FileNotFoundError, what goes wrong another OSError.
+
+    What is made is for its owner alone, where the file system has permissions: state is as confidential as records.
+    """
 
     def exists(self, path: str) -> bool: ...
 
@@ -45,6 +50,9 @@ class Storage(Protocol):
 
     def create(self, path: str, content: bytes) -> bool:
         """Writes a file that is not there yet. Returns False, and changes nothing, where it is."""
+
+    def make_folder(self, path: str) -> None:
+        """Makes a folder and those above it that are missing. One that is there stays as it is."""
 
     def delete(self, path: str) -> None:
         """Removes a file, or a folder with all that is in it; nothing where there is none."""
@@ -74,9 +82,9 @@ class LocalStorage:
 
     def write(self, path: str, content: bytes) -> None:
         folder, name = os.path.split(path)
-        os.makedirs(folder, exist_ok=True)
+        make_private_folder(folder)
         draft = os.path.join(folder, f".{name}.{uuid.uuid4().hex[:8]}")
-        with open(draft, "wb") as file:
+        with open_private(draft, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -89,13 +97,16 @@ class LocalStorage:
             os.close(handle)
 
     def create(self, path: str, content: bytes) -> bool:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        make_private_folder(os.path.dirname(path))
         try:
-            with open(path, "xb") as file:
+            with open_private(path, "xb") as file:
                 file.write(content)
         except FileExistsError:
             return False
         return True
+
+    def make_folder(self, path: str) -> None:
+        make_private_folder(path)
 
     def delete(self, path: str) -> None:
         if os.path.isdir(path):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from firesteel.common.private_files import make_private_folder, open_private
 from firesteel.errors import SavepointError
 
 __all__ = ["Place"]
@@ -69,12 +70,26 @@ class Place:
     def write(self, content: bytes) -> None:
         """Writes a file at once: whoever looks sees all of it or nothing."""
         filesystem, path = self._opened
-        with filesystem.open_output_stream(path + ".new") as file:
+        with open_private(path + ".new", "wb") if self._local else filesystem.open_output_stream(path + ".new") as file:
             file.write(content)
         filesystem.move(path + ".new", path)
 
+    def reserve(self) -> None:
+        """Before somebody else writes the file: on this machine only its owner will be able to read it."""
+        if self._local:
+            open_private(self.path, "wb").close()
+
     def make(self) -> None:
-        self.filesystem.create_dir(self.path, recursive=True)
+        """Makes the folder, and those above it that are missing. On this machine only its owner can open it, and so
+        what is in it."""
+        if self._local:
+            make_private_folder(self.path)
+        else:
+            self.filesystem.create_dir(self.path, recursive=True)
+
+    @property
+    def _local(self) -> bool:
+        return bool(self.filesystem.type_name == "local")
 
     def delete(self) -> None:
         """Removes the folder with all that is in it."""

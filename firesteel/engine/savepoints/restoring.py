@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from firesteel.common.path_names import path_name
+from firesteel.common.private_files import make_private_folder
 from firesteel.engine.savepoints.manifest import NAME, OperatorEntry, PartFile, SavepointManifest, StateEntry
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.rows import RowFormat
@@ -96,7 +97,7 @@ class Restore:
             if not os.path.exists(there):
                 beside = f"{there}.new"
                 shutil.rmtree(beside, ignore_errors=True)
-                os.makedirs(beside)
+                make_private_folder(beside)
                 fs.copy_files(source.path, beside, source_filesystem=kept.filesystem)
                 os.rename(beside, there)
 

@@ -87,6 +87,7 @@ def write_rows(state: StateId, rows: Iterable[Rows], target: Place, path: str, s
             total += len(places)
             if writer is None:
                 Place(place.address.rpartition("/")[0]).make()
+                place.reserve()
                 writer = pq.ParquetWriter(place.path, form.schema, filesystem=place.filesystem, compression="zstd")
             if waiting >= ROW_GROUP:
                 writer.write_table(pa.Table.from_batches(held, form.schema), row_group_size=ROW_GROUP)

@@ -61,9 +61,10 @@ class HadoopStorage:
         system, place = self._of(path)
         try:
             parent = place.getParent()
-            system.mkdirs(parent)
+            self.make_folder(parent.toString())
             draft = self._jvm.org.apache.hadoop.fs.Path(parent, f".{place.getName()}.{uuid.uuid4().hex[:8]}")
             stream = system.create(draft, True)
+            system.setPermission(draft, self._permission("600"))
             try:
                 stream.write(bytearray(content))
                 # Where the file system can: what is written is on disk then.
@@ -78,7 +79,7 @@ class HadoopStorage:
     def create(self, path: str, content: bytes) -> bool:
         system, place = self._of(path)
         try:
-            system.mkdirs(place.getParent())
+            self.make_folder(place.getParent().toString())
             stream = system.create(place, False)
             try:
                 stream.write(bytearray(content))
@@ -89,6 +90,17 @@ class HadoopStorage:
                 return False
             raise _translated(path, error) from error
         return True
+
+    def make_folder(self, path: str) -> None:
+        system, place = self._of(path)
+        try:
+            # Those above it are made likewise. Object stores have no permissions, and take no notice.
+            system.mkdirs(place, self._permission("700"))
+        except Py4JJavaError as error:
+            raise _translated(path, error) from error
+
+    def _permission(self, octal: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.permission.FsPermission(octal)
 
     def _overwriting(self) -> Any:
         """The options of a rename, as Java's variable arguments want them."""

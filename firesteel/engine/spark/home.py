@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pyspark
 
+from firesteel.common.private_files import make_private_folder
 from firesteel.engine.spark.java import Java
 
 __all__ = ["SparkHome", "cache_folder", "spark_home"]
@@ -111,7 +112,7 @@ def spark_home(java: Java) -> SparkHome | None:
 
 
 def _make(path: Path, original: Path, java: Java) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(str(path.parent))
     # Made aside and renamed: two processes that start at once must not see half a home.
     draft = Path(tempfile.mkdtemp(prefix="draft-", dir=path.parent))
     try:

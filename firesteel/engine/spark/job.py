@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from firesteel.common.checkpoint_statistics import CheckpointStatistics
 from firesteel.common.completable_future import CompletableFuture
 from firesteel.common.job_status import JobStatus
+from firesteel.common.private_files import make_private_folder, open_private
 from firesteel.engine.backends import backend_name
 from firesteel.engine.commit_log import job_id_of
 from firesteel.engine.commit_watcher import CommitWatcher
@@ -179,7 +180,7 @@ class SparkJob(EngineJob):
         self._steer()
         folder.clear_unless_begun()
         if self.checkpointing.folder is not None:
-            folder.keep_job(pickle_job_to_keep(self.spec, whole.import_paths))
+            folder.keep_job(pickle_job_to_keep(self.spec, whole))
         width = self.spec.graph.parallelism
         try:
             # What earlier attempts have left is settled before this one adds to it.
@@ -191,6 +192,7 @@ class SparkJob(EngineJob):
                 self._batch = frame
             else:
                 session.conf.set("spark.sql.shuffle.partitions", str(width))
+                folder.make_query_folder()
                 frame = session.readStream.format("firesteel").option("directory", self._directory).load()
                 for stage in self.spec.graph.stages[1:]:
                     frame = streaming_stage(frame, payload, stage.index, width)
@@ -250,7 +252,7 @@ class SparkJob(EngineJob):
     def _tell_coordinator(self) -> None:
         assert self._folder is not None
         # Beside what the sources keep: a driver that starts anew goes on from there.
-        os.makedirs(self._folder.sources, exist_ok=True)
+        make_private_folder(self._folder.sources)
         _put(os.path.join(self._folder.sources, CONTROL), json.dumps(_without_steering(self.inbox.word())))
 
     def _steer(self) -> None:
@@ -513,7 +515,7 @@ def _without_steering(word: Word) -> dict[str, Any]:
 
 
 def _put(path: str, text: str) -> None:
-    with open(path + ".new", "w", encoding="utf-8") as file:
+    with open_private(path + ".new", "w", encoding="utf-8") as file:
         file.write(text)
     os.replace(path + ".new", path)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+from firesteel.common.private_files import open_private
 from firesteel.engine.imports import IMPORTS
 from firesteel.engine.payload import JobPayload
 from firesteel.runtime.failures import carried
@@ -87,7 +88,7 @@ class _StreamReader(DataSourceStreamReader):
         return self._coordinator
 
     def _held(self) -> None:
-        with open(os.path.join(self._directory, HELD), "w", encoding="utf-8"):
+        with open_private(os.path.join(self._directory, HELD), "w", encoding="utf-8"):
             """That it is there says all."""
 
     def initialOffset(self) -> dict[str, Any]:
