@@ -190,9 +190,7 @@ class TestConfiguration:
         assert PASSWORD not in str(refused.value)
 
     def test_plain_keys_are_plain(self) -> None:
-        assert not any(
-            map(is_secret_key, ["firesteel.master", "spark.sql.shuffle.partitions", "key.by", "parallelism"])
-        )
+        assert not any(map(is_secret_key, ["firesteel.master", "spark.sql.shuffle.partitions", "key.by"]))
 
 
 class TestSubmission:
