@@ -32,6 +32,10 @@ __all__ = ["CLOSE_SECONDS", "Lifeline", "hold_line"]
 CLOSE_SECONDS = 2.0
 """How long a process may take to close what it holds of a job."""
 
+GREETINGS = 256
+"""So many connections may be open that have not yet said the secret: anybody can connect, only the job's can go on."""
+GREETING_SECONDS = 2.0
+
 
 class Lifeline:
     """The driver's end.
@@ -47,6 +51,8 @@ class Lifeline:
     def __init__(self, host: str, bind: str | None = None) -> None:
         self._listener = socket.create_server((bind or host, 0), backlog=128)
         self._held: list[socket.socket] = []
+        self._ended = False
+        self._greeting = threading.BoundedSemaphore(GREETINGS)
         self._lock = threading.Lock()
         self.address = LifelineAddress(host, self._listener.getsockname()[1], secrets.token_hex(16))
         threading.Thread(target=self._accept, name="firesteel-lifeline", daemon=True).start()
@@ -64,15 +70,26 @@ class Lifeline:
             except OSError:
                 # end() has closed the listener.
                 return
-            with contextlib.suppress(OSError):
-                connection.settimeout(2)
-                word = connection.recv(len(self.address.secret), socket.MSG_WAITALL)
-                if hmac.compare_digest(word, self.address.secret.encode()):
-                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-                    with self._lock:
+            # Each in a thread of its own: one that connects and says nothing must not keep the others waiting.
+            if self._greeting.acquire(blocking=False):
+                threading.Thread(target=self._greet, args=(connection,), name="firesteel-greeting", daemon=True).start()
+            else:
+                connection.close()
+
+    def _greet(self, connection: socket.socket) -> None:
+        known = False
+        with contextlib.suppress(OSError):
+            connection.settimeout(GREETING_SECONDS)
+            secret = connection.recv(len(self.address.secret), socket.MSG_WAITALL)
+            if hmac.compare_digest(secret, self.address.secret.encode()):
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                with self._lock:
+                    known = not self._ended
+                    if known:
                         self._held.append(connection)
-                    continue
+        if not known:
             connection.close()
+        self._greeting.release()
 
     def end(self, seconds: float = CLOSE_SECONDS + 1) -> list[str]:
         """Lets all processes know, waits until they have closed what they held, and returns what failed there."""
@@ -81,6 +98,7 @@ class Lifeline:
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         with self._lock:
+            self._ended = True
             held, self._held = self._held, []
         for connection in held:
             with contextlib.suppress(OSError):
