@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -10,53 +11,53 @@ import pytest
 from sparkkit import run_script, write_script
 
 PROGRAM = """
-    import json, os, sys, time
+    import hashlib, json, os, sys, time
     from pathlib import Path
     from pyspark import SparkContext
-    from firesteel.common import Configuration, Encoder, Secret, Types, WatermarkStrategy
+    from firesteel.common import Configuration, Encoder, Secret, WatermarkStrategy
     from firesteel.datastream import KeyedProcessFunction, SinkFunction, StreamExecutionEnvironment
     from firesteel.datastream.connectors.datagen import DataGeneratorSource
-    from firesteel.datastream.connectors.file_system import FileSink
+    from firesteel.datastream.connectors.file_system import FileSink, RollingPolicy
 
     os.umask(0o022)
-    folder = sys.argv[1]
+    folder, passwords = sys.argv[1], json.loads(Path(sys.argv[2]).read_text())
 
     class Service(SinkFunction):
         def __init__(self, password):
             self.password = password
 
         def invoke(self, value, context):
-            assert self.password == "plain-" + "hunter2"
+            assert self.password
 
     class Calls(KeyedProcessFunction):
         def __init__(self, *secrets):
             self.secrets = secrets
 
         def process_element(self, value, ctx):
-            yield value, [secret.reveal() for secret in self.secrets]
+            yield hashlib.sha256("".join(secret.reveal() for secret in self.secrets).encode()).hexdigest()
 
-    # Two halves each, so that no name in the code is what is looked for.
-    os.environ["SERVICE_PASSWORD"] = "variable-" + "hunter2"
-    held, named = Secret("held-" + "hunter2"), Secret.from_environment("SERVICE_PASSWORD")
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict({
-        "spark.hadoop.fs.s3a.secret.key": "key-" + "hunter2",
+        "spark.hadoop.fs.s3a.secret.key": passwords["key"],
         "firesteel.checkpoint.dir": f"{folder}/checkpoints/job",
     }))
     env.set_parallelism(2)
     source = DataGeneratorSource(lambda n: n, 10**9, 200)
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
-    called = numbers.key_by(lambda n: n % 3).process(Calls(held, named))
-    called.add_sink(Service("plain-" + "hunter2"))
-    called.map(lambda pair: "ok" if pair[1] == ["held-" + "hunter2", "variable-" + "hunter2"] else "wrong").sink_to(
-        FileSink.for_row_format(f"{folder}/output", Encoder.simple_string_encoder()).build()
-    )
+    secrets = Secret(passwords["held"]), Secret.from_environment("SERVICE_PASSWORD")
+    called = numbers.key_by(lambda n: n % 3).process(Calls(*secrets))
+    called.add_sink(Service(passwords["plain"]))
+    files = FileSink.for_row_format(f"{folder}/output", Encoder.simple_string_encoder())
+    called.sink_to(files.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy()).build())
     job = env.execute_async("secrets")
+    while not job.inbox.progress.records:
+        time.sleep(0.05)
     job.stop_with_savepoint(False, f"{folder}/savepoints").result()
+    job.get_job_execution_result().result()
     context = SparkContext._active_spark_context
     process, local = context._gateway.proc.pid, Path(context.getConf().get("spark.local.dir"))
     print(json.dumps({
         "command": Path(f"/proc/{process}/cmdline").read_bytes().decode(),
-        "known": context._jsc.hadoopConfiguration().get("fs.s3a.secret.key"),
+        "key": context._jsc.hadoopConfiguration().get("fs.s3a.secret.key"),
         "local": [str(local), oct(local.stat().st_mode & 0o777)],
         "temporary": context._jvm.java.lang.System.getProperty("java.io.tmpdir"),
         "blocks": [str(path) for path in local.glob("blockmgr-*")],
@@ -64,11 +65,16 @@ PROGRAM = """
     }))
 """
 
+PASSWORDS = {name: f"{name}-hunter2" for name in ("key", "held", "plain", "variable")}
+
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, object]]:
     folder = tmp_path_factory.mktemp("secrets")
-    done = run_script(write_script(folder, PROGRAM), str(folder))
+    given = folder / "passwords"
+    given.write_text(json.dumps(PASSWORDS))
+    program = write_script(folder, PROGRAM)
+    done = run_script(program, str(folder), str(given), SERVICE_PASSWORD=PASSWORDS["variable"])
     assert done.returncode == 0, done.stderr
     assert "hunter2" not in done.stderr
     return folder, json.loads(done.stdout)
@@ -76,7 +82,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, obje
 
 def test_no_setting_is_on_the_command_line(told: tuple[Path, dict[str, object]]) -> None:
     _, known = told
-    assert known["known"] == "key-hunter2"
+    assert known["key"] == PASSWORDS["key"]
     assert "hunter2" not in str(known["command"])
     assert "s3a" not in str(known["command"])
     assert known["settings"] == [], "the file is gone once it was read"
@@ -111,5 +117,7 @@ def test_the_output_of_a_file_sink_has_the_users_umask(told: tuple[Path, dict[st
     parts = [path for path in (folder / "output").rglob("part-*") if path.is_file()]
     assert parts
     assert {path.stat().st_mode & 0o777 for path in parts} == {0o644}
-    assert {line for path in parts for line in path.read_text().splitlines()} == {"ok"}
+    # What the function got: a secret that came with it, and one that it looked up.
+    expected = hashlib.sha256((PASSWORDS["held"] + PASSWORDS["variable"]).encode()).hexdigest()
+    assert {line for path in parts for line in path.read_text().splitlines()} == {expected}
     assert os.stat(folder / "output").st_mode & 0o777 == 0o755
