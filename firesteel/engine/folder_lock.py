@@ -23,6 +23,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from firesteel.common.private_files import make_private_folder
 from firesteel.errors import CheckpointError
 
 __all__ = ["COORDINATOR_LOCK", "HOLDER", "LOCK", "FolderLock", "Holder", "hold_as_coordinator", "refusal"]
@@ -112,7 +113,7 @@ class FolderLock:
 
     def _acquire(self, seconds: float) -> None:
         while True:
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            make_private_folder(self._folder)
             # A job that ends may delete its folder while this one waits there. Then it is there for the taking.
             with contextlib.suppress(FileNotFoundError):
                 self._lock.acquire(timeout=seconds)
@@ -140,7 +141,7 @@ class FolderLock:
 
 def hold_as_coordinator(folder: str, seconds: float = COORDINATOR_SECONDS) -> FileLock:
     """Takes the folder for the process that plans batches, until it releases it or ends."""
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    make_private_folder(folder)
     lock = _lock(folder, COORDINATOR_LOCK)
     try:
         lock.acquire(timeout=seconds)

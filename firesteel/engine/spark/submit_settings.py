@@ -35,7 +35,8 @@ def submitted_by_file(settings: Mapping[str, str], folder: Path) -> Iterator[Non
         os.environ[_ARGUMENTS] = f"{options} {before or 'pyspark-shell'}"
         yield
     finally:
-        os.remove(path)
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(path)
         if before is None:
             os.environ.pop(_ARGUMENTS, None)
         else:
