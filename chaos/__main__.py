@@ -19,6 +19,8 @@ from postgres_server import PostgresServer
 
 SCENARIOS = (
     Scenario("commit protocol", points=tuple(CrashPoint)),
+    Scenario("start", early=10),
+    Scenario("signals", ("interrupt", "terminate", "second start"), 9),
     Scenario("driver", ("driver",), 12),
     Scenario("Python worker", ("worker",), 16),
     Scenario("database", ("database",), 8),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -23,6 +24,12 @@ __all__ = ["Run"]
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS_TO_RECOVER = 180
+SIGNALS = {"driver": signal.SIGKILL, "interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
+"""What the driver gets, by the name of the misfortune."""
+EXPECTED = (-signal.SIGKILL, -signal.SIGINT, 128 + signal.SIGTERM)
+"""How a job ends that was told to."""
+EARLY = (0.2, 12.0)
+"""Seconds after its start within which a driver is killed early."""
 
 
 class Run:
@@ -50,11 +57,13 @@ class Run:
         self._asked: psycopg.Connection[Any] | None = None
         plan.save(folder / "plan.json")
 
-    def through(self, kills: int, targets: tuple[str, ...], gap: tuple[float, float]) -> None:
-        """The whole of it."""
+    def through(self, kills: int, targets: tuple[str, ...], gap: tuple[float, float], early: int = 0) -> None:
+        """The whole of it. The first ``early`` kills come while the job starts and has its first batch."""
         began = time.monotonic()
         try:
-            self._start()
+            self._process = self._started()
+            for _ in range(early):
+                self._kill_early()
             alive = self._wait_for_results(0)
             for _ in range(kills):
                 time.sleep(self._random.uniform(*gap))
@@ -69,7 +78,7 @@ class Run:
 
     # The job
 
-    def _start(self) -> None:
+    def _started(self) -> subprocess.Popen[bytes]:
         ours = ("FIRESTEEL_", "SPARK_", "PYSPARK_")
         kept = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
         environment = kept | {
@@ -81,7 +90,7 @@ class Run:
         }
         with (self._folder / "job.log").open("ab") as log:
             command = [sys.executable, "-m", "chaos.job", str(self._folder / "plan.json")]
-            self._process = subprocess.Popen(command, env=environment, cwd=self._folder, stdout=log, stderr=log)
+            return subprocess.Popen(command, env=environment, cwd=self._folder, stdout=log, stderr=log)
 
     def _ended(self) -> int | None:
         assert self._process is not None
@@ -102,11 +111,11 @@ class Run:
             if status == 0:
                 return False
             if status is not None:
-                if status != -9 and not self._may_fail:
+                if status not in EXPECTED and not self._may_fail:
                     raise RuntimeError(f"the job ended by itself with {status}:\n{self._log()}")
                 # At once, as a supervisor does it: what is left of the old one must not matter.
                 self._outcome.restarts += 1
-                self._start()
+                self._process = self._started()
                 killed, before = killed or time.monotonic(), max(before, self._count())
             elif self._count() > before:
                 if killed is not None:
@@ -131,20 +140,35 @@ class Run:
         elif target == "read-only":
             self._may_fail = True
             read_only(self._folder / "checkpoint", self._random.uniform(0.5, 3))
+        elif target == "second start":
+            self._refused()
+        elif target in SIGNALS:
+            assert self._process is not None
+            self._process.send_signal(SIGNALS[target])
+            self._process.wait()
         elif (victim := self._victim(target)) is None or not kill(victim):
             return True
         self._outcome.kills[target] += 1
-        if target == "driver":
-            assert self._process is not None
-            self._process.wait()
         # What was under way may still be committed; what counts is the first result after that.
         time.sleep(0.05)
         return self._wait_for_results(max(before, self._count()), killed)
 
+    def _kill_early(self) -> None:
+        assert self._process is not None
+        time.sleep(self._random.uniform(*EARLY))
+        self._process.kill()
+        self._process.wait()
+        self._outcome.kills["start"] += 1
+        self._outcome.restarts += 1
+        self._process = self._started()
+
+    def _refused(self) -> None:
+        """A second driver with the same folder, while the first one runs."""
+        status = self._started().wait(SECONDS_TO_RECOVER)
+        if status in (0, *EXPECTED) or "is in use by job" not in self._log():
+            raise RuntimeError(f"a second start should be refused, but ended with {status}:\n{self._log()}")
+
     def _victim(self, target: str) -> int | None:
-        if target == "driver":
-            assert self._process is not None
-            return self._process.pid
         processes = family(self._tasks_mark)
         found = python_workers(processes) if target == "worker" else executors(processes)
         return self._random.choice(found).pid if found else None

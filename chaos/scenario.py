@@ -31,8 +31,11 @@ class Scenario:
     name: str
     targets: tuple[str, ...] = ()
     """What is killed at random moments: ``driver``, ``worker`` (a Python process of tasks), ``executor``, ``database``
-    (which comes back), ``read-only`` (the checkpoint folder, which can be written again later)."""
+    (which comes back), ``read-only`` (the checkpoint folder, which can be written again later), ``interrupt`` and
+    ``terminate`` (signals to the driver), ``second start`` (of a driver with the same folder)."""
     kills: int = 0
+    early: int = 0
+    """Kills of the driver while it starts and has its first batch, before there are results."""
     points: tuple[CrashPoint, ...] = ()
     """Points of the commit protocol at which a process is killed on purpose, once each."""
     cluster: bool = False
@@ -48,7 +51,9 @@ class Scenario:
     @property
     def records(self) -> int:
         """Enough for the job to live through all kills."""
-        return int(RATE * (self.spare + self.kills * (sum(self.gap) / 2 + 1.5) + 3 * len(self.points)))
+        # What early kills leave behind is worked off while the next start is killed.
+        kills = self.kills * (sum(self.gap) / 2 + 1.5) + 4 * self.early
+        return int(RATE * (self.spare + kills + 3 * len(self.points)))
 
 
 def run_scenario(
@@ -73,7 +78,7 @@ def run_scenario(
         plan = Plan(scenario.records, RATE, url, str(folder / "files"), list(scenario.without), settings)
         outcome = Outcome(scenario.name, scenario.records)
         run = Run(plan, folder, database, outcome, executors, scenario.seed, crash_database)
-        run.through(scenario.kills, scenario.targets, scenario.gap)
+        run.through(scenario.kills, scenario.targets, scenario.gap, scenario.early)
     if crashes is not None:
         for point, passes in _passes(scenario).items():
             outcome.kills[point] += int(crashes.reached(point) > passes)

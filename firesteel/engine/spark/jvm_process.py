@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import signal
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyspark.java_gateway
 from pyspark import SparkContext
+
+from firesteel.engine.scratch import scratch_folder
 
 __all__ = ["jvm_process", "no_jvm_left_behind", "own_interrupts", "remove_with_jvm", "temporary_folder_flag"]
 
@@ -24,7 +29,8 @@ def no_jvm_left_behind() -> Iterator[None]:
     standard input does, but it looks at that only once it has told its port, in a folder that is gone by then.
     """
     started: list[subprocess.Popen[Any]] = []
-    original = pyspark.java_gateway.Popen
+    gateway = pyspark.java_gateway
+    original, temporary = gateway.Popen, gateway.tempfile
 
     def recorded(*arguments: Any, **options: Any) -> subprocess.Popen[Any]:
         # An interrupt in the middle of this would leave a process that nobody knows.
@@ -33,7 +39,10 @@ def no_jvm_left_behind() -> Iterator[None]:
             started.append(process)
         return process
 
-    pyspark.java_gateway.Popen = recorded
+    # The folder by which the JVM tells its port goes with all others, should this process be killed right now.
+    in_scratch = functools.partial(tempfile.mkdtemp, dir=scratch_folder())
+    gateway.tempfile = SimpleNamespace(mkdtemp=in_scratch, mkstemp=tempfile.mkstemp)
+    gateway.Popen = recorded
     try:
         yield
     except BaseException:
@@ -42,7 +51,7 @@ def no_jvm_left_behind() -> Iterator[None]:
             process.wait()
         raise
     finally:
-        pyspark.java_gateway.Popen = original
+        gateway.Popen, gateway.tempfile = original, temporary
 
 
 @contextlib.contextmanager
