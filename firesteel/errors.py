@@ -39,6 +39,7 @@ from dataclasses import dataclass
 from typing import Any
 
 __all__ = [
+    "FULL_TRACE",
     "CheckpointError",
     "ConfigurationError",
     "ConnectorError",
@@ -60,6 +61,10 @@ __all__ = [
     "short_repr",
     "user_frames",
 ]
+
+
+FULL_TRACE = "FIRESTEEL_FULL_TRACE"
+"""The environment variable that asks for whole traces."""
 
 
 class FailureKind(enum.Enum):
@@ -85,6 +90,13 @@ class FiresteelError(Exception):
         super().__init__(*args)
         if kind is not None:
             self.kind = kind
+
+    def _render_traceback_(self) -> list[str]:
+        """What notebooks (IPython) show instead of a traceback: the user's own frame and the text."""
+        if self.__cause__ is not None or os.environ.get(FULL_TRACE):
+            return "".join(traceback.format_exception(self)).splitlines()
+        shown = traceback.format_list(user_frames(self)[-1:]) + traceback.format_exception_only(self)
+        return "".join(shown).splitlines()
 
 
 class ProgramError(FiresteelError):

@@ -154,7 +154,7 @@ def _session_there() -> bool:
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("FIRESTEEL_CONF_DIR", "FIRESTEEL_SETTINGS", "FIRESTEEL_MASTER"):
+    for name in ("FIRESTEEL_CONF_DIR", "FIRESTEEL_SETTINGS", "FIRESTEEL_MASTER", "FIRESTEEL_FULL_TRACE"):
         monkeypatch.delenv(name, raising=False)
 
 

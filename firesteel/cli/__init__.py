@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import Any
 
 from firesteel.cli import cancel, plan, replay, run, savepoint, stop, version, warmup
 from firesteel.cli import list as list_
-from firesteel.errors import FiresteelError
+from firesteel.errors import FULL_TRACE, FiresteelError
 
 __all__ = ["main"]
 
@@ -33,6 +34,8 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line. Returns what the process should exit with."""
     options = _parser().parse_args(arguments)
+    if options.verbose:
+        os.environ.setdefault(FULL_TRACE, "1")
     try:
         code: int = options.run(options)
         return code

@@ -10,6 +10,7 @@ from firesteel.common.configuration import Configuration
 from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_client import JobClient
 from firesteel.common.job_execution_result import JobExecutionResult
+from firesteel.common.tracebacks import shortened, wants_full_traces
 from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.connectors.collection import CollectionSource
@@ -24,7 +25,14 @@ from firesteel.datastream.data_stream import DataStream
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.slot_sharing_group import SlotSharingGroup
 from firesteel.datastream.state_backend import StateBackend
-from firesteel.errors import ConfigurationError, ProgramError, TypeMismatchError, caller_location, short_repr
+from firesteel.errors import (
+    ConfigurationError,
+    FiresteelError,
+    ProgramError,
+    TypeMismatchError,
+    caller_location,
+    short_repr,
+)
 from firesteel.graph.job_graph import JobGraph, build_job_graph
 from firesteel.graph.plan import plan_json
 from firesteel.graph.specs import SourceSpec
@@ -308,7 +316,11 @@ class StreamExecutionEnvironment:
 
         Ctrl-C and SIGTERM stop the job after the batch that is under way. Its checkpoint stays, if it has one.
         """
-        return self._submit(job_name).wait()
+        try:
+            return self._submit(job_name).wait()
+        except FiresteelError as error:
+            # Waiting for it has added frames that are not the user's.
+            raise shortened(error, wants_full_traces(self._configuration))  # noqa: B904 - it decides about causes
 
     def execute_async(self, job_name: str = DEFAULT_JOB_NAME) -> JobClient:
         """Starts the program and returns a handle on it."""

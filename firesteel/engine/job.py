@@ -18,6 +18,7 @@ from firesteel.common.job_client import JobClient
 from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
+from firesteel.common.tracebacks import shortened
 from firesteel.engine.backends import table_factory
 from firesteel.engine.checkpoint_log import CheckpointLog
 from firesteel.engine.checkpointing import Checkpointing
@@ -188,11 +189,11 @@ class EngineJob(JobClient):
                 where,
             )
             self._thread.start()
-        except BaseException:
+        except BaseException as error:
             if not self._thread.is_alive():
                 self.clean_up()
                 self.release()
-            raise
+            raise shortened(error, self.settings.full_trace)  # noqa: B904 - it decides about causes
         suspended_at_exit(self, running=True)
         return self
 
@@ -203,6 +204,7 @@ class EngineJob(JobClient):
             error = self._attempts()
         finally:
             line.stop()
+        error = None if error is None else shortened(error, self.settings.full_trace)
         self.savepoints.close(self._how_it_ended(error))
         self._guarded(self.clean_up)
         runtime = int((time.monotonic() - self._began) * 1000)

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 
 from firesteel.common.configuration import Configuration
+from firesteel.common.tracebacks import wants_full_traces
 from firesteel.datastream.checkpoint_config import CheckpointConfig
 from firesteel.errors import ConfigurationError
 from firesteel.runtime.crash_points import SETTING, CrashPoints
@@ -40,6 +41,8 @@ class Settings:
     run, ``auto`` for the first if all sources are known to be small."""
     progress: bool | None = None
     """``firesteel.progress``: the live line; by default only on a terminal."""
+    full_trace: bool = False
+    """``firesteel.errors.full-trace``: whether exceptions keep the frames and causes inside Firesteel and Spark."""
     crash_points: CrashPoints = field(default_factory=CrashPoints)
     """``firesteel.testing.crash-points``: a folder that says where the commit protocol is to fail."""
     spark: dict[str, str] = field(default_factory=dict, repr=False)
@@ -63,6 +66,7 @@ class Settings:
             ui=configuration.get_boolean("firesteel.spark.ui", False),
             jit=_jit(configuration),
             progress=None if progress == "auto" else progress == "true",
+            full_trace=wants_full_traces(configuration),
             crash_points=CrashPoints(configuration.get_string(SETTING, "") or None),
             spark={
                 **_retained(configuration),

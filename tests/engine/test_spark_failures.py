@@ -41,7 +41,7 @@ def chain(error: BaseException | None) -> list[BaseException]:
 @pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, BATCH], ids=["streaming", "batch"])
 @pytest.mark.parametrize("where", ["source stage", "keyed stage"])
 def test_the_last_lines_are_the_users(where: str, mode: RuntimeExecutionMode) -> None:
-    env = spark_env(2, mode=mode)
+    env = spark_env(2, {"firesteel.errors.full-trace": "true"}, mode=mode)
     words = env.from_collection(["good", "bad"])
     stream = words if where == "source stage" else words.key_by(lambda word: word)
     stream.map(boom).name(CAREFUL).print()
@@ -53,7 +53,7 @@ def test_the_last_lines_are_the_users(where: str, mode: RuntimeExecutionMode) ->
     assert lines[-3].startswith(f"  raised    at {RAISED}")
     assert lines[-2:] == ["  element   'bad'", "  ValueError: cannot take bad"]
     assert (caught.value.operator, caught.value.element, str(caught.value.built_at)) == ("careful", "'bad'", BUILT)
-    # The JVM's side of it stays within reach.
+    # With the whole trace the JVM's side of it stays within reach.
     traces = [f"{cause}\n{getattr(cause, '_stackTrace', '')}" for cause in chain(caught.value.__cause__)]
     assert any("at org.apache.spark" in trace for trace in traces), traces
 
