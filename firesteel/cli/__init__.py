@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
+from firesteel import __version__
 from firesteel.cli import cancel, plan, replay, run, savepoint, stop, version, warmup
 from firesteel.cli import list as list_
 from firesteel.errors import FULL_TRACE, FiresteelError
@@ -27,6 +28,9 @@ COMMANDS: dict[str, Any] = {
     "version": version,
 }
 
+BROKEN_PIPE = 141
+"""What shells report for a command whose reader has gone."""
+
 INTERRUPTED = 130
 """What shells report for a command that Ctrl-C ended."""
 
@@ -34,11 +38,18 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line. Returns what the process should exit with."""
     options = _parser().parse_args(arguments)
+    before = os.environ.get(FULL_TRACE)
     if options.verbose:
-        os.environ.setdefault(FULL_TRACE, "1")
+        os.environ[FULL_TRACE] = "1"
     try:
         code: int = options.run(options)
+        # Now, so that a reader who has gone (| head) is noticed here and not when the interpreter ends.
+        sys.stdout.flush()
         return code
+    except BrokenPipeError:
+        # Nobody reads any more. What is still buffered must not be tried again at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
     except FiresteelError as error:
         if options.verbose:
             traceback.print_exc()
@@ -47,6 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
+    finally:
+        if options.verbose and before is None:
+            os.environ.pop(FULL_TRACE, None)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -55,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="firesteel", description="Flink's programming model for Python, on Apache Spark."
     )
+    parser.add_argument("--version", action="version", version=f"Firesteel {__version__}")
     commands = parser.add_subparsers(metavar="command", required=True)
     for name, command in COMMANDS.items():
         own = commands.add_parser(name, parents=[shared], help=command.HELP, description=command.__doc__)

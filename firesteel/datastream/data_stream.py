@@ -378,6 +378,12 @@ class DataStream(_Node):
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """The stream of what a process function yields with this tag."""
+        if not isinstance(output_tag, OutputTag):
+            raise ProgramError(
+                "get_side_output() takes the OutputTag that the function yields with, got "
+                f"{short_repr(output_tag, 60)}. Write get_side_output(OutputTag('name', type)), with the name and type "
+                "of that tag."
+            )
         return DataStream(self._env, self._node, tag=output_tag)
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
@@ -465,6 +471,13 @@ class DataStream(_Node):
             built_at=caller_location(),
             output_type=output_type,
         )
+
+    def __getattr__(self, name: str) -> Any:
+        """Only for what is not there: tells apart what needs a keyed stream from what does not exist."""
+        if hasattr(KeyedStream, name) and not isinstance(self, KeyedStream):
+            also = ", or window_all() for windows over all records together" if name == "window" else ""
+            raise AttributeError(f"{name}() needs a keyed stream. Call key_by(...) before it{also}.")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 class KeyedStream(DataStream):

@@ -16,9 +16,14 @@ __all__ = ["submit"]
 
 def submit(submission: Submission) -> EngineJob:
     """Starts a job. Errors of the program and the machine are raised here, those of the run by its client."""
+    from firesteel.engine.known_keys import warn_of_misspelt_keys
     from firesteel.engine.settings import Settings
+    from firesteel.engine.spark.masters import check_name
 
-    if Settings.of(submission.configuration).master == "memory":
+    master = Settings.of(submission.configuration).master
+    warn_of_misspelt_keys(submission.configuration)
+    check_name(master)
+    if master == "memory":
         from firesteel.engine.memory import MemoryJob
 
         return MemoryJob(submission).start()

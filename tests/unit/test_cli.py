@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -190,3 +191,35 @@ def test_no_command_shows_how_it_is_used(capsys: pytest.CaptureFixture[str]) -> 
     with pytest.raises(SystemExit, match="2"):
         main([])
     assert "usage: firesteel" in capsys.readouterr().err
+
+
+def test_version_as_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"Firesteel {__version__}\n"
+
+
+def test_python_m_firesteel() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "firesteel", "--version"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"Firesteel {__version__}\n", "")
+
+
+def test_a_reader_that_has_gone(program) -> None:
+    """As with ``firesteel plan program.py | head``: no traceback, and the exit code that shells know."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "firesteel", "plan", program(WORD_COUNT)],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")

@@ -6,6 +6,7 @@ stands between the engine's loop and the user's code.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -113,9 +114,14 @@ class CoGroupFunctionWrapper(FunctionWrapper, CoGroupFunction):
         return results
 
 
-def _adapt(what: Any, contract: type, wrapper: Callable[[Callable[..., Any]], F], signature: str) -> F | Any:
-    """``what`` if it fulfils the contract, a wrapper around it if it can be called, an error otherwise."""
+def _adapt(
+    what: Any, contract: type, wrapper: Callable[[Callable[..., Any]], F], signature: str, single: str = ""
+) -> F | Any:
+    """``what`` if it fulfils the contract, a wrapper around it if it can be called, an error otherwise. ``single``
+    names the method of a contract that returns one result."""
     if isinstance(what, contract):
+        if single:
+            _refuse_generator(getattr(what, single), contract)
         return what
     # Calling a function class would build an instance per element; ``int`` or ``str`` are fine to call.
     if isinstance(what, type) and issubclass(what, Function):
@@ -133,7 +139,24 @@ def _adapt(what: Any, contract: type, wrapper: Callable[[Callable[..., Any]], F]
             f"Expected a {contract.__name__} or a callable {signature}, "
             f"got {type(what).__name__} {short_repr(what, 80)}."
         )
+    if single:
+        _refuse_generator(what, contract)
     return wrapper(what)
+
+
+def _refuse_generator(function: Any, contract: type) -> None:
+    """A function with ``yield`` or ``async`` returns an object that has not run yet, where one result is expected."""
+    name = getattr(function, "__qualname__", None) or short_repr(function, 80)
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ProgramError(
+            f"A {contract.__name__} returns one result, but {name} has 'yield' in it, so it would return a generator. "
+            "Write 'return'; for any number of results use flat_map() or process()."
+        )
+    if inspect.iscoroutinefunction(function):
+        raise ProgramError(
+            f"A {contract.__name__} returns one result, but {name} is 'async', so it would return a coroutine. Leave "
+            "'async' out, or use AsyncDataStream."
+        )
 
 
 def _contract_name(function: Function) -> str:
@@ -153,7 +176,7 @@ def as_map(what: Any) -> MapFunction:
     Traceback (most recent call last):
     firesteel.errors.ProgramError: Expected a MapFunction or a callable f(value), got int 3.
     """
-    adapted: MapFunction = _adapt(what, MapFunction, MapFunctionWrapper, "f(value)")
+    adapted: MapFunction = _adapt(what, MapFunction, MapFunctionWrapper, "f(value)", "map")
     return adapted
 
 
@@ -173,7 +196,7 @@ def as_filter(what: Any) -> FilterFunction:
     >>> as_filter(lambda n: n > 1).filter(1)
     False
     """
-    adapted: FilterFunction = _adapt(what, FilterFunction, FilterFunctionWrapper, "f(value)")
+    adapted: FilterFunction = _adapt(what, FilterFunction, FilterFunctionWrapper, "f(value)", "filter")
     return adapted
 
 
@@ -183,7 +206,7 @@ def as_reduce(what: Any) -> ReduceFunction:
     >>> as_reduce(max).reduce(3, 5)
     5
     """
-    adapted: ReduceFunction = _adapt(what, ReduceFunction, ReduceFunctionWrapper, "f(value1, value2)")
+    adapted: ReduceFunction = _adapt(what, ReduceFunction, ReduceFunctionWrapper, "f(value1, value2)", "reduce")
     return adapted
 
 
@@ -193,7 +216,7 @@ def as_key_selector(what: Any) -> KeySelector:
     >>> as_key_selector(len).get_key("abc")
     3
     """
-    adapted: KeySelector = _adapt(what, KeySelector, KeySelectorWrapper, "f(value)")
+    adapted: KeySelector = _adapt(what, KeySelector, KeySelectorWrapper, "f(value)", "get_key")
     return adapted
 
 

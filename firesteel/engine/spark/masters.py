@@ -1,17 +1,53 @@
-"""Whether a standalone master can be there at all. Spark itself tries for more than a minute before it says no."""
+"""Whether a master can be there at all: its name, and for a standalone one its address.
+
+Spark itself answers a wrong name with a page of Java, and tries an address for more than a minute before it says no.
+"""
 
 from __future__ import annotations
 
+import difflib
+import os
 import re
 import socket
 
 from firesteel.errors import ConfigurationError, SetupError
 
-__all__ = ["check_master"]
+__all__ = ["check_master", "check_name"]
 
 CONNECT_SECONDS = 3.0
 _PREFIX = "spark://"
 _PLACE = re.compile(r"(?P<host>\[[^\]]+\]|[^:/\[\]]+):(?P<port>\d{1,5})")
+
+
+_NAME = re.compile(r"memory|local|local\[(\d+|\*)(, *\d+)?\]|local-cluster\[.*\]|yarn|(spark|k8s)://.+")
+_EXAMPLES = {
+    "memory": "memory",
+    "local": "local",
+    "local[4]": "local[N]",
+    "yarn": "yarn",
+    "spark://host:7077": "spark://host:port",
+    "k8s://https://host:443": "k8s://https://host:port",
+}
+
+
+def check_name(master: str) -> None:
+    """Raises where no master has such a name, or where what the name needs is not set up.
+
+    >>> check_name("memroy")
+    Traceback (most recent call last):
+    firesteel.errors.ConfigurationError: There is no master 'memroy'. Did you mean 'memory'? Known are: memory (one \
+process, without Spark), local, local[N], spark://host:port, yarn, k8s://https://host:port.
+    """
+    if not _NAME.fullmatch(master):
+        close = difflib.get_close_matches(master.strip().lower(), _EXAMPLES, n=1, cutoff=0.6)
+        meant = f" Did you mean {_EXAMPLES[close[0]]!r}?" if close else ""
+        known = ", ".join(["memory (one process, without Spark)", *list(_EXAMPLES.values())[1:]])
+        raise ConfigurationError(f"There is no master {master!r}.{meant} Known are: {known}.")
+    if master == "yarn" and not (os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")):
+        raise SetupError(
+            "The master 'yarn' needs the configuration of a Hadoop cluster: set HADOOP_CONF_DIR (or YARN_CONF_DIR) to "
+            "the folder with its core-site.xml and yarn-site.xml. Without a cluster use 'local'."
+        )
 
 
 def check_master(master: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain
@@ -11,7 +12,7 @@ from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.connectors.base import SinkIdentity
 from firesteel.datastream.functions import CheckpointedFunction
 from firesteel.datastream.time_domain import TimeDomain
-from firesteel.errors import CheckpointError
+from firesteel.errors import CheckpointError, ProgramError
 from firesteel.graph.specs import OperatorSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.runtime.calls import call_for_each
@@ -20,12 +21,15 @@ from firesteel.runtime.context import InitializationContext, OperatorContext, Sn
 from firesteel.runtime.crash_points import CrashPoints
 from firesteel.runtime.failures import describe
 from firesteel.runtime.outputs import Output
+from firesteel.runtime.results import explained, suspicion
 from firesteel.runtime.state.backend import KeyedStateBackend
 from firesteel.runtime.state.operator import OperatorState
 from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import TableFactory
 from firesteel.runtime.timers import TimerQueue
 from firesteel.runtime.watermarks import MIN_TIMESTAMP, WatermarkValve
+
+logger = logging.getLogger("firesteel")
 
 __all__ = ["Operator", "Placement", "Port", "create_operator", "handles"]
 
@@ -118,6 +122,7 @@ class Operator:
         """Set by ``begin``: how the state that this batch has found is built."""
         self.valve: WatermarkValve | None = None
         self.origin_levels: dict[int, int] = {}
+        self._warned = False
 
     # Lifecycle
 
@@ -259,7 +264,17 @@ class Operator:
     # Failures
 
     def failure(self, error: BaseException, *element: Any) -> Exception:
-        return describe(error, self.node.name, self.node.built_at, self.subtask, *element)
+        return describe(explained(error), self.node.name, self.node.built_at, self.subtask, *element)
+
+    def look_at(self, produced: Any, value: Any) -> None:
+        """What a function returned for the last value of a chunk, if it is of a kind that is returned by mistake."""
+        try:
+            odd = suspicion(produced)
+        except ProgramError as error:
+            raise self.failure(error, value) from None
+        if odd is not None and not self._warned:
+            self._warned = True
+            logger.warning("operator %r (built at %s) returned %s", self.node.name, self.node.built_at, odd)
 
     def apply_to_all(self, function: Callable[..., Any], values: list[Any], *others: list[Any]) -> list[Any]:
         """The function's result for each value, in a C loop; a failure names the element."""

@@ -15,6 +15,7 @@ from firesteel.runtime.copies import detached, may_change
 from firesteel.runtime.grouping import KeyGroups
 from firesteel.runtime.operators.base import Operator, Placement, handles
 from firesteel.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
+from firesteel.runtime.results import SUSPICIOUS
 from firesteel.runtime.state.backend import KeyedStateBackend
 from firesteel.runtime.state.tables import NEW
 from firesteel.runtime.timers import TimerQueue
@@ -145,7 +146,7 @@ class KeyedProcessOperator(KeyedOperator):
         self.clock.timestamp = MIN_TIMESTAMP
         results: list[Any] = []
         extend = results.extend
-        value: Any = None
+        value = produced = None
         try:
             for backend.key, value in zip(keys, values, strict=True):
                 produced = process(value, context)
@@ -153,6 +154,8 @@ class KeyedProcessOperator(KeyedOperator):
                     extend(map(detached, produced) if backend.shared else produced)
         except Exception as error:
             raise self.failure(error, value) from error
+        if produced.__class__ in SUSPICIOUS:
+            self.look_at(produced, value)
         self.out.emit_tagged(results, None)
 
     def _call_timed(
@@ -162,7 +165,7 @@ class KeyedProcessOperator(KeyedOperator):
         results: list[Any] = []
         ends: list[int] = []
         extend, end = results.extend, ends.append
-        value: Any = None
+        value = produced = None
         try:
             for backend.key, value, clock.timestamp in zip(keys, values, timestamps, strict=True):
                 produced = process(value, context)
@@ -171,6 +174,8 @@ class KeyedProcessOperator(KeyedOperator):
                 end(len(results))
         except Exception as error:
             raise self.failure(error, value) from error
+        if produced.__class__ in SUSPICIOUS:
+            self.look_at(produced, value)
         self.out.emit_tagged(results, times_of_results(timestamps, ends))
 
     def fire_last_timers(self) -> None:

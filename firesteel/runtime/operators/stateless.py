@@ -11,6 +11,7 @@ from firesteel.runtime.calls import times_of_results
 from firesteel.runtime.context import ElementContext, UnkeyedTimerService
 from firesteel.runtime.copies import detached
 from firesteel.runtime.operators.base import Operator, Placement, handles
+from firesteel.runtime.results import SUSPICIOUS
 from firesteel.runtime.watermarks import MIN_TIMESTAMP
 
 __all__ = [
@@ -39,7 +40,7 @@ class FlatMapCalls(Operator):
         results: list[Any] = []
         ends: list[int] = []
         extend, end, timed = results.extend, ends.append, timestamps is not None
-        value: Any = None
+        value = produced = None
         try:
             for value in values:
                 produced = flat_map(value)
@@ -49,6 +50,8 @@ class FlatMapCalls(Operator):
                     end(len(results))
         except Exception as error:
             raise self.failure(error, value) from error
+        if produced.__class__ in SUSPICIOUS:
+            self.look_at(produced, value)
         self.out.emit(results, None if timestamps is None else times_of_results(timestamps, ends))
 
 
@@ -94,7 +97,7 @@ class ProcessCalls(Operator):
         results: list[Any] = []
         ends: list[int] = []
         extend, end = results.extend, ends.append
-        value: Any = None
+        value = produced = None
         try:
             for value, clock.timestamp in zip(values, timestamps or repeat(MIN_TIMESTAMP), strict=False):
                 produced = process(value, context)
@@ -103,6 +106,8 @@ class ProcessCalls(Operator):
                 end(len(results))
         except Exception as error:
             raise self.failure(error, value) from error
+        if produced.__class__ in SUSPICIOUS:
+            self.look_at(produced, value)
         self.out.emit_tagged(results, None if timestamps is None else times_of_results(timestamps, ends))
 
 
