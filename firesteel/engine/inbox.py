@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.engine.coordinator import Word
+from firesteel.engine.progress import beside_progress
 from firesteel.graph.specs import CollectSpec
 from firesteel.runtime.frames import decode, header_of
 from firesteel.runtime.task import JobSpec, TaskReport
@@ -111,16 +112,20 @@ class Inbox:
 
     def _show(self, messages: list[tuple[Any, list[Any]]]) -> None:
         out: list[str] = []
+        err: list[str] = []
         for _, (kind, node_id, payload) in messages:
             if kind == "stdout":
                 out.append(payload)
             elif kind == "stderr":
-                sys.stderr.write(payload)
+                err.append(payload)
             elif kind == "collect":
                 self._put(self._channels[self._channel_of[node_id]], payload)
-        if out:
-            sys.stdout.write("".join(out))
-            sys.stdout.flush()
+        if out or err:
+            with beside_progress():
+                sys.stderr.write("".join(err))
+                sys.stderr.flush()
+                sys.stdout.write("".join(out))
+                sys.stdout.flush()
 
     def discard(self) -> None:
         """Nobody reads what is collected any longer."""

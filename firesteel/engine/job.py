@@ -85,6 +85,7 @@ class EngineJob(JobClient):
         """Whether the job is to come to rest after the batch that is under way."""
         self._deciding = threading.Lock()
         self._began = time.monotonic()
+        self._line = ProgressLine(submission.name, self.inbox.progress, self.settings.progress)
         self._thread = threading.Thread(target=self._main, name=f"firesteel-{submission.name}", daemon=True)
 
     # How it is run
@@ -93,6 +94,11 @@ class EngineJob(JobClient):
     def processes_stay(self) -> bool:
         """Whether a subtask finds what its last batch left in memory."""
         return True
+
+    @property
+    def starting(self) -> str:
+        """What the user waits for while the job is prepared."""
+        return "starting"
 
     @abstractmethod
     def prepare(self) -> str:
@@ -175,8 +181,10 @@ class EngineJob(JobClient):
     def start(self) -> EngineJob:
         """Prepares in the caller's thread, where errors belong, then runs in the background."""
         handle_termination()
+        self._line.start(self.starting)
         try:
             where = self.prepare()
+            self._line.started()
             self._status = JobStatus.RUNNING
             self._began = time.monotonic()
             mode = "BATCH" if self.spec.batch_mode else "STREAMING"
@@ -191,6 +199,7 @@ class EngineJob(JobClient):
             self._thread.start()
         except BaseException as error:
             if not self._thread.is_alive():
+                self._line.stop()
                 self.clean_up()
                 self.release()
             raise shortened(error, self.settings.full_trace)  # noqa: B904 - it decides about causes
@@ -198,12 +207,10 @@ class EngineJob(JobClient):
         return self
 
     def _main(self) -> None:
-        line = ProgressLine(self.spec.name, self.inbox.progress, self.settings.progress)
-        line.start()
         try:
             error = self._attempts()
         finally:
-            line.stop()
+            self._line.stop()
         error = None if error is None else shortened(error, self.settings.full_trace)
         self.savepoints.close(self._how_it_ended(error))
         self._guarded(self.clean_up)
@@ -288,15 +295,13 @@ class EngineJob(JobClient):
     def _say_goodbye(self, runtime: int) -> None:
         records = self.inbox.progress.records
         rate = records / max(runtime / 1000, 0.001)
-        logger.info(
-            "job %r %s after %.1f s: %s records, %s records/s, %d batches",
-            self.spec.name,
-            self._status.name.lower(),
-            runtime / 1000,
-            f"{records:,}",
-            f"{rate:,.0f}",
-            self.inbox.progress.batches,
+        text = (
+            f"job {self.spec.name!r} {self._status.name.lower()} after {runtime / 1000:.1f} s: {records:,} records, "
+            f"{rate:,.0f} records/s, {self.inbox.progress.batches} batches"
         )
+        logger.info("%s", text)
+        if not logger.isEnabledFor(logging.INFO):
+            self._line.summary(text)
         if self._status is JobStatus.SUSPENDED:
             logger.warning("job %r was stopped. %s", self.spec.name, self._how_to_go_on())
 

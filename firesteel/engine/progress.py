@@ -1,12 +1,15 @@
-"""The live line on a terminal: batch, input rate, watermark, lag."""
+"""The live line on a terminal: what is being started, then batch, input rate, watermark, lag."""
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import logging
 import shutil
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP
@@ -14,7 +17,7 @@ from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP
 if TYPE_CHECKING:
     from firesteel.engine.inbox import Progress
 
-__all__ = ["ProgressLine", "describe_watermark"]
+__all__ = ["ProgressLine", "beside_progress", "describe_watermark"]
 
 
 def describe_watermark(watermark: int | None) -> str:
@@ -33,27 +36,98 @@ def describe_watermark(watermark: int | None) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+_ERASE = "\r\x1b[2K"
+_SCREEN = threading.RLock()
+"""Held while something is written to the terminal: a terminal has one cursor."""
+_drawn = False
+"""Whether a progress line stands on the terminal."""
+
+
+@contextlib.contextmanager
+def beside_progress() -> Iterator[None]:
+    """Around other output to the terminal: it gets a line of its own, and the progress line comes back after it."""
+    with _SCREEN:
+        _erase()
+        yield
+
+
+def _erase() -> None:
+    global _drawn
+    if _drawn:
+        sys.stderr.write(_ERASE)
+        sys.stderr.flush()
+        _drawn = False
+
+
+def _draw(text: str) -> None:
+    global _drawn
+    with _SCREEN:
+        width = shutil.get_terminal_size().columns - 1
+        sys.stderr.write(_ERASE + text[:width])
+        sys.stderr.flush()
+        _drawn = True
+
+
+def _make_room(record: logging.LogRecord) -> bool:
+    """A filter of the log that filters nothing: its lines get a line of their own, too."""
+    with beside_progress():
+        return True
+
+
+def _handlers() -> list[logging.Handler]:
+    """Those that may write to the terminal, for most programs."""
+    return [*logging.getLogger().handlers, *([logging.lastResort] if logging.lastResort is not None else [])]
+
+
 class ProgressLine:
-    """Redraws one line on stderr twice a second; silent where stderr is no terminal."""
+    """Redraws one line on stderr twice a second, from the engine's start on; silent where stderr is no terminal."""
 
     def __init__(self, name: str, progress: Progress, wanted: bool | None) -> None:
         self._name = name
         self._progress = progress
         self._shown = sys.stderr.isatty() if wanted is None else wanted
+        self._starting = ""
+        self._filtered: list[logging.Handler] = []
+        self._began = time.monotonic()
         self._done = threading.Event()
-        self._thread = threading.Thread(target=self._draw, name="firesteel-progress", daemon=True)
+        self._thread = threading.Thread(target=self._redraw, name="firesteel-progress", daemon=True)
 
-    def start(self) -> None:
+    def start(self, what: str) -> None:
+        """Says at once ``what`` is being started, which may take seconds."""
         if self._shown:
+            self._starting = what
+            self._filtered = _handlers()
+            for handler in self._filtered:
+                handler.addFilter(_make_room)
+            _draw(self.text())
             self._thread.start()
 
+    def started(self) -> None:
+        self._starting = ""
+
     def stop(self) -> None:
-        if self._shown:
+        """Takes the line away."""
+        if self._shown and self._thread.is_alive():
             self._done.set()
             self._thread.join()
+            for handler in self._filtered:
+                handler.removeFilter(_make_room)
+            with beside_progress():
+                """Nothing comes in its place."""
+
+    def summary(self, text: str) -> None:
+        """The last line, which stays."""
+        if self._shown:
+            with beside_progress():
+                sys.stderr.write(text + "\n")
+                sys.stderr.flush()
 
     def text(self) -> str:
         progress = self._progress
+        if self._starting:
+            return f"{self._name} · {self._starting} … {time.monotonic() - self._began:.0f} s"
+        if not progress.batches:
+            return f"{self._name} · first batch … {time.monotonic() - self._began:.0f} s"
         rate = progress.batch_records / progress.batch_seconds if progress.batch_seconds else 0.0
         lag = ""
         if progress.watermark is not None and MIN_TIMESTAMP < progress.watermark < MAX_WATERMARK:
@@ -63,10 +137,6 @@ class ProgressLine:
             f"· watermark {describe_watermark(progress.watermark)}{lag}"
         )
 
-    def _draw(self) -> None:
+    def _redraw(self) -> None:
         while not self._done.wait(0.5):
-            width = shutil.get_terminal_size().columns - 1
-            sys.stderr.write("\r\x1b[2K" + self.text()[:width])
-            sys.stderr.flush()
-        sys.stderr.write("\r\x1b[2K")
-        sys.stderr.flush()
+            _draw(self.text())

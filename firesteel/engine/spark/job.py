@@ -86,6 +86,10 @@ class SparkJob(EngineJob):
     def processes_stay(self) -> bool:
         return affinity.available()
 
+    @property
+    def starting(self) -> str:
+        return "starting Spark"
+
     def prepare(self) -> str:
         # 1. The job's local folder: what the source's processes read. It goes with the job.
         self._directory = tempfile.mkdtemp(prefix="job-", dir=scratch_folder())

@@ -14,6 +14,7 @@ import threading
 import time
 from typing import Any
 
+from firesteel.engine.progress import beside_progress
 from firesteel.engine.scratch import scratch_folder
 
 __all__ = ["forward_worker_output"]
@@ -45,6 +46,7 @@ def _follow(path: str) -> None:
             held += text
             if held.endswith("\n"):
                 if not _CHATTER.match(held):
-                    sys.stderr.write(held)
-                    sys.stderr.flush()
+                    with beside_progress():
+                        sys.stderr.write(held)
+                        sys.stderr.flush()
                 held = ""
