@@ -128,7 +128,7 @@ class MemoryJob(EngineJob):
         return replace(self.inbox.word(), drain=stopping is not None and stopping.drain, hold=self._stopped)
 
     def _serve_savepoints(self) -> None:
-        request = self.savepoints.take()
+        request = self.savepoints.take(begun=lambda: self._done >= 0)
         # One that drains is taken when the last batch is done.
         if request is not None and not request.drain:
             self._stopped = self.answer(request) and request.stop

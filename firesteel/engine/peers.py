@@ -6,10 +6,27 @@ import os
 import socket
 import struct
 
-__all__ = ["is_own_user"]
+__all__ = ["is_own_user", "process_of_peer"]
 
 _CREDENTIALS = struct.Struct("3i")
 """Process, user and group, as the kernel knows them."""
+
+
+def process_of_peer(connection: socket.socket) -> int | None:
+    """The id of the process at the other end, where the kernel tells it.
+
+    >>> here, there = socket.socketpair(socket.AF_UNIX)
+    >>> process_of_peer(here) in (os.getpid(), None)
+    True
+    """
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return None
+    try:
+        process, _, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size))
+    except OSError:
+        return None
+    return int(process)
 
 
 def is_own_user(connection: socket.socket) -> bool:

@@ -226,6 +226,12 @@ class StageTask:
         self._driver_sequence += 1
 
     @property
+    def description(self) -> str:
+        """What this task is part of, in a line for people."""
+        names = ", ".join(operator.node.name for operator in self._operators.values())
+        return f"job {self._job.name!r}, operators {names}"
+
+    @property
     def job_parallelism(self) -> int:
         """The parallelism of the job's widest operator."""
         return self._job.graph.parallelism

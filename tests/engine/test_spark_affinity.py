@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,7 +59,9 @@ def test_a_subtask_keeps_its_process_and_its_function_object_through_many_batche
 
 
 @pytest.mark.timeout(240)
-def test_a_killed_process_fails_the_batch_and_its_successor_serves_the_next_job(tmp_path: Any) -> None:
+def test_a_killed_process_fails_the_batch_and_its_successor_serves_the_next_job(
+    tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     marker = tmp_path / "killed"
 
     def kill_once(number: int) -> int:
@@ -77,6 +80,15 @@ def test_a_killed_process_fails_the_batch_and_its_successor_serves_the_next_job(
     with pytest.raises(JobExecutionError, match=r"The job failed inside Spark: (?s:.*)worker exited unexpectedly"):
         run()
     assert eventually(lambda: not alive(int(marker.read_text())))
+    # And a line that names the process, and what it was doing.
+    written: list[str] = []
+
+    def named() -> bool:
+        written.append(capsys.readouterr().err)
+        told = rf"the Python process {marker.read_text()} of subtask 1 \(job '.*', operators .*Map.*\) ended in the"
+        return re.search(told, "".join(written)) is not None
+
+    assert eventually(named), written
     assert run() == list(range(60))
 
 

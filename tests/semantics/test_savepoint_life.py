@@ -11,13 +11,16 @@ import pytest
 from everykind import every_kind
 from kit import first
 from savepointkit import Halves
+from sparkkit import eventually
 
-from firesteel.common import Encoder, JobStatus, Types
+from firesteel.common import Configuration, Encoder, JobStatus, Types, WatermarkStrategy
+from firesteel.connectors.source import Chunks, SplitSource
 from firesteel.datastream import (
     DataStream,
     KeyedProcessFunction,
     RuntimeContext,
 )
+from firesteel.datastream.connectors.base import Source
 from firesteel.datastream.connectors.file_system import FileSink, RollingPolicy
 from firesteel.datastream.state import (
     ValueStateDescriptor,
@@ -74,6 +77,50 @@ def test_only_a_savepoint_is_disposed_of(halves: Halves, tmp_path: Path) -> None
     with pytest.raises(SavepointError, match=r"is no savepoint.*Nothing was deleted"):
         dispose(str(tmp_path))
     assert tmp_path.exists()
+
+
+class Gated(SplitSource, Source):
+    """Three records, once a file is there."""
+
+    def __init__(self, gate: Path) -> None:
+        self.gate = str(gate)
+
+    def split_source(self) -> SplitSource:
+        return self
+
+    def initial(self) -> int:
+        return 0
+
+    def latest(self, position: int, max_records: int) -> int:
+        return 3 if Path(self.gate).exists() else position
+
+    def ended(self, position: int) -> bool:
+        return False
+
+    def count(self, start: int, end: int) -> int:
+        return end - start
+
+    def plan(self, start: int, end: int, parallelism: int) -> list[Any]:
+        return [(start, end)]
+
+    def read(self, share: Any) -> Chunks:
+        yield [("a", number) for number in range(*share)], None
+
+
+def test_a_savepoint_before_the_first_batch_waits_for_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It would be empty."""
+    configuration = Configuration.from_dict({"firesteel.master": "memory"})
+    env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(1)
+    source = env.from_source(Gated(tmp_path / "gate"), WatermarkStrategy.no_watermarks(), "gated")
+    every_kind(source).print()
+    job = env.execute_async("gated")
+    taken = job.trigger_savepoint(str(tmp_path / "savepoints"))
+    assert eventually(lambda: "waits for the job's first batch: before that there is nothing to save" in caplog.text)
+    assert not taken.done()
+    (tmp_path / "gate").touch()
+    path = Path(taken.result(60))
+    assert list(path.glob("operators/every/count/*.parquet")), "it has the state of the first batch"
+    job.cancel()
 
 
 def test_a_savepoint_needs_a_directory(halves: Halves) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import queue
+import logging
 import threading
+from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -11,6 +13,9 @@ from firesteel.engine.savepoints.places import Place
 from firesteel.errors import SavepointError
 
 __all__ = ["SavepointRequest", "SavepointRequests"]
+
+
+logger = logging.getLogger("firesteel")
 
 
 @dataclass
@@ -29,7 +34,8 @@ class SavepointRequests:
     """Put by anybody, taken by the job's thread."""
 
     def __init__(self) -> None:
-        self._waiting: queue.SimpleQueue[SavepointRequest] = queue.SimpleQueue()
+        self._waiting: deque[SavepointRequest] = deque()
+        self._told_to_wait = False
         self._lock = threading.Lock()
         self._closed: str | None = None
         self.stopping: SavepointRequest | None = None
@@ -43,13 +49,23 @@ class SavepointRequests:
                 raise SavepointError("The job is stopping with a savepoint already.")
             if request.stop:
                 self.stopping = request
-            self._waiting.put(request)
+            self._waiting.append(request)
 
-    def take(self) -> SavepointRequest | None:
-        try:
-            return self._waiting.get_nowait()
-        except queue.Empty:
-            return None
+    def take(self, begun: Callable[[], bool] = lambda: True) -> SavepointRequest | None:
+        """The next request. Before the job has ``begun``, with its first batch, a savepoint would be empty: it waits.
+        One that drains makes a batch itself."""
+        with self._lock:
+            if not self._waiting:
+                return None
+            if not self._waiting[0].drain and not begun():
+                if not self._told_to_wait:
+                    self._told_to_wait = True
+                    logger.warning(
+                        "the savepoint %s waits for the job's first batch: before that there is nothing to save",
+                        self._waiting[0].target.address,
+                    )
+                return None
+            return self._waiting.popleft()
 
     def gave_up(self, request: SavepointRequest) -> None:
         """A stop did not come about: the job goes on."""

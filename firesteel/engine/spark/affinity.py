@@ -43,7 +43,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from firesteel.engine.peers import is_own_user
+from firesteel.engine.peers import is_own_user, process_of_peer
 from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.spark.tasks import TASKS
 
@@ -102,14 +102,31 @@ class _Front:
             except OSError:
                 self._main(infile, outfile)
                 return
+            process = process_of_peer(host)
             with host:
                 socket.send_fds(host, [b"t"], [infile.fileno()])
                 answer = host.recv(1)
             if not answer:
-                # The host was killed. Only the end of this process closes the line on which the JVM waits.
+                self._report_death(partition, process)
+                # Only the end of this process closes the line on which the JVM waits.
                 os._exit(1)
             if answer != b"0":
                 sys.exit(-1)
+
+    def _report_death(self, partition: int, process: int | None) -> None:
+        """One line where the worker's output goes. Nobody is the host's parent, so its signal is not known."""
+        try:
+            with open(self.address(f"task-{partition}"), encoding="utf-8") as file:
+                what = file.read().strip()
+        except OSError:
+            what = ""
+        of = f"of subtask {partition}" + (f" ({what})" if what else "")
+        print(
+            f"the Python process {process or ''} {of} ended in the middle of a batch: a signal killed it (the system "
+            "does that when memory runs out), or native code in it crashed",
+            file=sys.stderr,
+            flush=True,
+        )
 
     def address(self, what: str) -> str:
         # By the open folder, because a socket's path has at most a hundred characters.
@@ -167,6 +184,7 @@ class _Front:
         told, self._descriptor = _only([told, self._descriptor])
         listener = self._listen(partition)
         listener.settimeout(2)
+        TASKS.note_in(os.open(self.address(f"task-{partition}"), os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600))
         os.write(told, b"1")
         os.close(told)
         last_used = time.monotonic()

@@ -6,11 +6,14 @@ runtime would cost each worker most of a second.
 
 import contextlib
 import importlib
+import logging
+import os
 
 import pyspark.worker
 from pyspark.daemon import manager
 
 from firesteel.engine.spark import affinity
+from firesteel.engine.spark.output import LOG_LEVEL
 
 PRELOADED = (
     "pandas",
@@ -22,10 +25,24 @@ PRELOADED = (
     "firesteel.runtime.state.spark_store",
 )
 
+
+def show_log() -> None:
+    """What functions log reaches the driver's stderr with its level and its logger's name, from the level on that the
+    driver's own log has. Only where a program sets up nothing itself: its ``basicConfig`` in a worker still counts."""
+    level = os.environ.get(LOG_LEVEL, "")
+    fallback = logging.lastResort
+    if fallback is not None:
+        fallback.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+        if level.isdigit():
+            fallback.setLevel(int(level))
+            logging.getLogger().setLevel(int(level))
+
+
 if __name__ == "__main__":
     for name in PRELOADED:
         # A worker that needs what cannot be imported here will say so in its own words.
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     affinity.install(pyspark.worker)
+    show_log()
     manager()

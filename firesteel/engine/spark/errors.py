@@ -20,7 +20,15 @@ def translate(error: BaseException) -> BaseException:
     failure = find_failure(text)
     if failure is not None:
         return failure.to_error()
-    return JobExecutionError(f"The job failed inside Spark: {_first_lines(text)}", cause_text=text)
+    said = _first_lines(text)
+    if "Python worker exited unexpectedly" in said:
+        # Spark goes on with advice about switches that do not help here.
+        said = (
+            "SparkException: Python worker exited unexpectedly. A signal killed it (the system does that when memory "
+            "runs out), or native code in it crashed; a line in the output names the process, its subtask and its "
+            "operators."
+        )
+    return JobExecutionError(f"The job failed inside Spark: {said}", cause_text=text)
 
 
 def _whole_text(error: BaseException) -> str:

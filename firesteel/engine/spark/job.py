@@ -302,7 +302,9 @@ class SparkJob(EngineJob):
                 self._query.stop()
 
     def _serve_savepoints(self) -> None:
-        request = self.savepoints.take()
+        assert self._folder is not None
+        folder = self._folder
+        request = self.savepoints.take(begun=lambda: folder.last_commit is not None)
         if request is None:
             return
         if request.drain:

@@ -28,7 +28,7 @@ from firesteel.engine.spark.jvm_process import (
     temporary_folder_flag,
 )
 from firesteel.engine.spark.masters import check_master
-from firesteel.engine.spark.output import forward_worker_output
+from firesteel.engine.spark.output import LOG_LEVEL, forward_worker_output
 from firesteel.engine.spark.submit_settings import submitted_by_file
 from firesteel.engine.spark.warmup import warm_up_later
 from firesteel.errors import ConfigurationError, SetupError
@@ -207,6 +207,7 @@ def _export(home: SparkHome | None, options: dict[str, str], quick: bool) -> Non
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault(*_FEW_ARENAS)
+    os.environ[LOG_LEVEL] = str(logging.getLogger().getEffectiveLevel())
     if home is None:
         return
     os.environ["SPARK_HOME"] = str(home.path)

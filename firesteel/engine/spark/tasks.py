@@ -53,6 +53,8 @@ class Tasks:
         self._closing = False
         self._failed: list[str] = []
         self._leaving = False
+        self._notes: int | None = None
+        self._noted: Key | None = None
 
     def get(self, payload: JobPayload, stage: int, subtask: int) -> StageTask:
         """The task, made where there is none yet."""
@@ -94,6 +96,7 @@ class Tasks:
         """Around one batch of a task. A task that did not get to its end is not used again: its operators are in
         between two batches' states, so a retry must start from what the store knows."""
         done = False
+        self._note(key)
         try:
             try:
                 self._running = key[0]
@@ -106,6 +109,17 @@ class Tasks:
                 self._discard(key)
             if self._over:
                 self._close_over()
+
+    def note_in(self, descriptor: int) -> None:
+        """A file for what this process works at, for those who find it dead."""
+        self._notes = descriptor
+
+    def _note(self, key: Key) -> None:
+        if self._notes is not None and self._noted != key and key in self._tasks:
+            self._noted = key
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._notes, 0)
+                os.pwrite(self._notes, self._tasks[key].description.encode(), 0)
 
     # The end of a job
 
