@@ -19,6 +19,7 @@ from firesteel.datastream import (
     DataStream,
     KeyedProcessFunction,
     RuntimeContext,
+    StreamExecutionEnvironment,
 )
 from firesteel.datastream.connectors.base import Source
 from firesteel.datastream.connectors.file_system import FileSink, RollingPolicy
