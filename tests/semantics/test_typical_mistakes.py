@@ -22,6 +22,7 @@ from firesteel.datastream import (
 )
 from firesteel.datastream.window import TumblingEventTimeWindows
 from firesteel.engine.known_keys import KNOWN
+from firesteel.engine.spark.masters import check_name
 from firesteel.errors import ConfigurationError, FailureKind, JobExecutionError, ProgramError, SetupError
 
 LATE = OutputTag("late", Types.INT())
@@ -188,6 +189,7 @@ def test_what_needs_a_keyed_stream(make_env: Any) -> None:
         ("Local", "local"),
         ("local[x]", "local[N]"),
         ("spark:/host:7077", "spark://host:port"),
+        ("spakr://host:7077", "spark://host:port"),
     ],
 )
 def test_a_misspelt_master(master: str, meant: str) -> None:
@@ -200,6 +202,10 @@ def test_a_misspelt_master(master: str, meant: str) -> None:
 def test_an_unknown_master() -> None:
     with pytest.raises(ConfigurationError, match=r"^There is no master 'flink'\. Known are: memory \(one process"):
         execute_on("flink")
+
+
+def test_a_cluster_manager_that_only_spark_knows() -> None:
+    check_name("armada://scheduler.example.com:50051")
 
 
 def test_yarn_without_hadoop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,9 @@ process, without Spark), local, local[N], spark://host:port, yarn, k8s://https:/
     """
     if not _NAME.fullmatch(master):
         close = difflib.get_close_matches(master.strip().lower(), _EXAMPLES, n=1, cutoff=0.6)
+        if "://" in master and not close:
+            # Spark may know more cluster managers than we do.
+            return
         meant = f" Did you mean {_EXAMPLES[close[0]]!r}?" if close else ""
         known = ", ".join(["memory (one process, without Spark)", *list(_EXAMPLES.values())[1:]])
         raise ConfigurationError(f"There is no master {master!r}.{meant} Known are: {known}.")
