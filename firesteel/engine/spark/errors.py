@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 
+from firesteel.engine.spark.state_files import damaged_state
 from firesteel.errors import FiresteelError, JobExecutionError
 from firesteel.runtime.failures import OperatorFailure, find_failure
 
 __all__ = ["translate"]
 
 
-def translate(error: BaseException) -> BaseException:
-    """What the user should see of an exception. Raise it ``from`` the original, so that the JVM's trace stays."""
+def translate(error: BaseException, query: str | None = None) -> BaseException:
+    """What the user should see of an exception. Raise it ``from`` the original, so that the JVM's trace stays.
+    ``query`` is where Spark keeps the query's logs and state."""
     if isinstance(error, OperatorFailure):
         return error.failure.to_error()
     if isinstance(error, FiresteelError):
@@ -20,6 +22,9 @@ def translate(error: BaseException) -> BaseException:
     failure = find_failure(text)
     if failure is not None:
         return failure.to_error()
+    damaged = damaged_state(text, query)
+    if damaged is not None:
+        return damaged
     said = _first_lines(text)
     if "Python worker exited unexpectedly" in said:
         # Spark goes on with advice about switches that do not help here.

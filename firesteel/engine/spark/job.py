@@ -208,7 +208,7 @@ class SparkJob(EngineJob):
                     .start()
                 )
         except Exception as error:
-            raise translate(error) from error
+            raise translate(error, None if self._folder is None else self._folder.query) from error
 
     def _united(self) -> list[StateChunk]:
         """What is to be united of the last checkpoint when the job goes on from it."""
@@ -295,7 +295,7 @@ class SparkJob(EngineJob):
                     "Spark has not logged the last batch in time, so its results are not committed."
                 )
         except Exception as error:
-            raise translate(error) from error
+            raise translate(error, None if self._folder is None else self._folder.query) from error
         finally:
             watcher.stop()
             if self._query is not None:
