@@ -11,6 +11,7 @@ The hierarchy::
     ├── SetupError                the machine lacks something: no Java, a port in use
     ├── CheckpointError           a checkpoint folder that the job cannot go on from
     │   └── SavepointError        a savepoint that cannot be taken, read or begun from
+    ├── InputError                what a source reads was changed under the job, or is not what it should be
     ├── ConnectorError            a system outside that cannot be reached, or refuses what it is given
     ├── JobExecutionError         a job started and failed
     └── JobCancelledError         a job was cancelled while somebody waited for it
@@ -45,6 +46,7 @@ __all__ = [
     "ConnectorError",
     "FailureKind",
     "FiresteelError",
+    "InputError",
     "JobCancelledError",
     "JobExecutionError",
     "JobSuspendedError",
@@ -143,6 +145,13 @@ class CheckpointError(FiresteelError):
 
 class SavepointError(CheckpointError):
     """A savepoint cannot be taken, read or begun from."""
+
+    kind = FailureKind.PERMANENT
+
+
+class InputError(FiresteelError):
+    """What a source reads was changed under the job, is gone, or is not what it should be, as text that cannot be
+    decoded. It would be the same in another attempt."""
 
     kind = FailureKind.PERMANENT
 

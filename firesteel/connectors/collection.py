@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import pickle
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from typing import Any
 
 from firesteel.connectors.blocks import blocks
 from firesteel.connectors.source import CHUNK_RECORDS, Chunks, SplitSource
 from firesteel.errors import SerializationError, short_repr
 from firesteel.runtime.frames import encode, first_unpicklable
+from firesteel.runtime.pace import about
 
 __all__ = ["CollectionSource"]
+
+_PIECE_BYTES = 4 << 20
 
 
 class CollectionSource(SplitSource):
@@ -22,25 +27,31 @@ class CollectionSource(SplitSource):
     [[(['a'], None)], [(['b', 'c'], None)]]
     """
 
-    def __init__(self, pieces: tuple[bytes, ...], size: int) -> None:
+    def __init__(self, pieces: tuple[bytes, ...], ends: tuple[int, ...]) -> None:
         self._pieces = pieces
-        self._size = size
+        self._ends = ends
+        """Behind how many elements each piece ends."""
+        self._size = ends[-1] if ends else 0
 
     @classmethod
     def of(cls, values: list[Any]) -> CollectionSource:
-        chunks = [values[i : i + CHUNK_RECORDS] for i in range(0, len(values), CHUNK_RECORDS)]
+        pieces: list[bytes] = []
+        ends: list[int] = []
         try:
-            pieces = [encode(chunk) for chunk in chunks]
+            for start in range(0, len(values), CHUNK_RECORDS):
+                for count, piece in _pickled(values[start : start + CHUNK_RECORDS]):
+                    pieces.append(piece)
+                    ends.append((ends[-1] if ends else 0) + count)
         except Exception as error:
             culprit = short_repr(first_unpicklable(values), 80)
             raise SerializationError(
                 f"from_collection(): element {culprit} cannot be pickled, so it cannot reach the workers: {error}. "
                 "Records must be plain data or instances of classes at the top level of a module."
             ) from error
-        return cls(tuple(pieces), len(values))
+        return cls(tuple(pieces), tuple(ends))
 
     def for_tasks(self) -> CollectionSource:
-        return CollectionSource((), self._size)
+        return CollectionSource((), self._ends[-1:])
 
     def ends_within(self, records: int) -> bool:
         return self._size <= records
@@ -61,8 +72,20 @@ class CollectionSource(SplitSource):
         return [None if block is None else self._share(*block) for block in blocks(start, end, parallelism)]
 
     def _share(self, low: int, high: int) -> Any:
-        first, last = low // CHUNK_RECORDS, (high - 1) // CHUNK_RECORDS
-        return (low - first * CHUNK_RECORDS, high - low, self._pieces[first : last + 1])
+        first, last = bisect_right(self._ends, low), bisect_left(self._ends, high)
+        begin = self._ends[first - 1] if first else 0
+        return (low - begin, high - low, self._pieces[first : last + 1])
+
+    def size(self, start: int, end: int) -> int:
+        if start >= end:
+            return 0
+        # Of the pieces at both ends what the batch has of them.
+        first, last = bisect_right(self._ends, start), bisect_left(self._ends, end)
+        return int(sum(self._within(at, start, end) for at in range(first, last + 1)))
+
+    def _within(self, at: int, start: int, end: int) -> float:
+        low, high = self._ends[at - 1] if at else 0, self._ends[at]
+        return len(self._pieces[at]) * (min(end, high) - max(start, low)) / (high - low)
 
     def read(self, share: Any) -> Chunks:
         skip, left, pieces = share
@@ -72,3 +95,17 @@ class CollectionSource(SplitSource):
             left -= len(values)
             if values:
                 yield values, None
+
+
+def _pickled(values: list[Any]) -> Iterator[tuple[int, bytes]]:
+    """A list in pickled pieces that are not large, unless an element is."""
+    # What is known to be large is not pickled as a whole first.
+    content = encode(values) if about(values) <= _PIECE_BYTES else b""
+    if content and (len(content) <= _PIECE_BYTES or len(values) == 1):
+        yield len(values), content
+    elif len(values) == 1:
+        yield 1, encode(values)
+    else:
+        middle = len(values) // 2
+        yield from _pickled(values[:middle])
+        yield from _pickled(values[middle:])

@@ -5,13 +5,58 @@ from __future__ import annotations
 import bisect
 import itertools
 import os
-from typing import IO
 
 from firesteel.common.private_files import make_private_folder
 
-__all__ = ["RecordLog"]
+__all__ = ["DurableFile", "RecordLog"]
 
 _SCAN_BYTES = 1 << 20
+
+
+class DurableFile:
+    """A file that grows by whole pieces: a piece is on the disk when ``append`` returns, or not in the file at all.
+
+    A disk that is full takes a part of what is written before it says so. That part is taken back.
+
+    >>> import tempfile
+    >>> file = DurableFile(os.path.join(tempfile.mkdtemp(), "pieces"))
+    >>> file.append(b"one"), file.append(b"two"), file.size, file.content()
+    (None, None, 6, b'onetwo')
+    """
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self.size = os.fstat(self._descriptor).st_size
+        self._torn = False
+        """Whether there may be a part of a piece behind ``size``."""
+
+    def append(self, data: bytes) -> None:
+        if self._torn:
+            self.cut_back(self.size)
+        self._torn = True
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[os.write(self._descriptor, left) :]
+            os.fsync(self._descriptor)
+        except OSError:
+            self.cut_back(self.size)
+            raise
+        self.size += len(data)
+        self._torn = False
+
+    def cut_back(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+        self.size = size
+        self._torn = False
+
+    def content(self) -> bytes:
+        return os.pread(self._descriptor, self.size, 0)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 class RecordLog:
@@ -36,22 +81,23 @@ class RecordLog:
         make_private_folder(directory)
         self._delimiter = delimiter
         self._path = os.path.join(directory, "socket.log")
-        self._file: IO[bytes] = open(self._path, "ab")  # noqa: SIM115 - closed by close()
-        self._cuts_file: IO[str] = open(os.path.join(directory, "socket.cuts"), "a+")  # noqa: SIM115
-        self._cuts_file.seek(0)
-        self._cuts = [int(line) for line in self._cuts_file.read().splitlines()]
+        self._file = DurableFile(self._path)
+        self._cuts_file = DurableFile(os.path.join(directory, "socket.cuts"))
+        size = self._file.size
+        # A line without its end was being written when the last run ended.
+        *whole, rest = self._cuts_file.content().split(b"\n")
+        self._cuts = [int(line) for line in whole]
+        self._cuts_file.cut_back(self._cuts_file.size - len(rest))
         self._tail = b""
         """What of an unfinished record may be the beginning of a delimiter."""
-        size = os.path.getsize(self._path)
         self.durable = self.complete = self._cuts[-1] if self._cuts else 0
         """``durable``: bytes that a restart would find. ``complete``: those of them in records that have ended."""
         while self.durable < size:
             self._advance(self._read(self.durable, min(size, self.durable + _SCAN_BYTES)))
 
     def append(self, data: bytes) -> None:
-        self._file.write(data)
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        """Adds all of it, or raises an OSError and adds nothing."""
+        self._file.append(data)
         self._advance(data)
 
     def _advance(self, data: bytes) -> None:
@@ -65,9 +111,7 @@ class RecordLog:
     def cut(self) -> None:
         """Ends the record that the log stands in, if there is one."""
         if self.durable > self.complete:
-            self._cuts_file.write(f"{self.durable}\n")
-            self._cuts_file.flush()
-            os.fsync(self._cuts_file.fileno())
+            self._cuts_file.append(b"%d\n" % self.durable)
             self._cuts.append(self.durable)
             self._tail = b""
             self.complete = self.durable

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import socket
 import threading
+import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from firesteel.connectors.blocks import blocks, scattered, spread
@@ -18,6 +22,7 @@ __all__ = ["SocketSource"]
 logger = logging.getLogger("firesteel.connectors.socket")
 
 RETRY_SECONDS = 0.5
+WARN_SECONDS = 30.0
 
 
 class SocketSource(SplitSource):
@@ -81,7 +86,7 @@ class SocketSource(SplitSource):
                 reason = error
                 logger.debug("socket %s:%s: %s", *self._address, error)
             # A broken connection ends the record it was in.
-            self._log.cut()
+            self._keep(self._log.cut)
             tries += 1
             if 0 <= self._max_retry < tries:
                 if not reached:
@@ -95,7 +100,38 @@ class SocketSource(SplitSource):
             data = connection.recv(1 << 16)
             if not data:
                 return
-            self._log.append(data)
+            if not self._keep(partial(self._log.append, data)):
+                logger.error(
+                    "socket %s:%s: %d bytes were received that could not be written to the job's folder before it "
+                    "ended. They are lost.",
+                    *self._address,
+                    len(data),
+                )
+                return
+
+    def _keep(self, write: Callable[[], None]) -> bool:
+        """Writes to the log. That the disk is full is no fault of the connection, which stays: nothing more is read
+        from it until there is room, and the sender waits. Returns False if the source was stopped before."""
+        told = -math.inf
+        while True:
+            try:
+                write()
+                break
+            except OSError as error:
+                now = time.monotonic()
+                if now - told >= WARN_SECONDS:
+                    told = now
+                    logger.warning(
+                        "socket %s:%s: what is received cannot be written to the job's folder (%s). Nothing is lost: "
+                        "the source waits until it can.",
+                        *self._address,
+                        error,
+                    )
+                if self._stopping.wait(RETRY_SECONDS):
+                    return False
+        if told > 0:
+            logger.info("socket %s:%s: what is received can be written again", *self._address)
+        return True
 
     def initial(self) -> int:
         return 0
@@ -115,6 +151,9 @@ class SocketSource(SplitSource):
 
     def count(self, start: int, end: int) -> int:
         return len(self._log.records(start, end)) if end > start else 0
+
+    def size(self, start: int, end: int) -> int:
+        return end - start
 
     def plan(self, start: int, end: int, parallelism: int) -> list[Any]:
         records = self._log.records(start, end)

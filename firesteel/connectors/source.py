@@ -68,6 +68,12 @@ class SplitSource(ABC):
     def count(self, start: Any, end: Any) -> int:
         """How many records lie between two positions (an estimate is enough)."""
 
+    def size(self, start: Any, end: Any) -> int | None:
+        """About how many bytes lie between two positions, where the source knows it before it reads them. A batch is
+        limited by bytes as well as by records. A source that answers must answer ``latest`` the same when it is asked
+        again for fewer records."""
+        return None
+
     @abstractmethod
     def plan(self, start: Any, end: Any, parallelism: int) -> list[Any]:
         """What each subtask reads between two positions, in order: subtask 0 the first block, and so on."""

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import codecs
+import itertools
 import os
+import stat
+from collections.abc import Iterator
 from typing import Any
 
 from firesteel.connectors.blocks import blocks
-from firesteel.connectors.source import CHUNK_RECORDS, Chunks, SplitSource
-from firesteel.errors import ProgramError
+from firesteel.connectors.compressed import Lengths, codec_of
+from firesteel.connectors.source import Chunks, SplitSource
+from firesteel.connectors.text_positions import Entry, FileState, Position, TextPosition
+from firesteel.connectors.text_reading import Range, RangeReader
+from firesteel.errors import InputError, ProgramError
 
 __all__ = ["TextFileSource"]
 
@@ -16,81 +23,153 @@ BYTES_PER_RECORD = 64
 
 
 class TextFileSource(SplitSource):
-    """The lines of one or more files, in order. A position is a byte offset into all of them in a row."""
+    """The lines that one or more files have when the program is built, file by file.
 
-    def __init__(self, files: tuple[tuple[str, int], ...], charset: str) -> None:
+    A position says how far each file was read that was begun, and how the file looked then. So a job that goes on from
+    it reads files that were added, and what was added to a file. A file that was changed otherwise is an error that
+    names it.
+    """
+
+    def __init__(self, files: tuple[FileState, ...], charset: str, errors: str = "strict") -> None:
         self._files = files
         self._charset = charset
-        self._size = sum(size for _, size in files)
+        self._errors = errors
+        self._size = sum(file.size for file in files)
+        self._start()
+
+    def _start(self) -> None:
+        self._lengths = Lengths()
+        self._reader = RangeReader(self._charset, self._errors)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_lengths", "_reader")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._start()
 
     @classmethod
-    def of(cls, path: str, charset: str = "UTF-8") -> TextFileSource:
-        """All that is needed to read a file (or every file of a folder) that exists now."""
+    def of(cls, path: str, charset: str = "UTF-8", errors: str = "strict") -> TextFileSource:
+        """All that is needed to read a file (or every file of a folder) as it is now."""
         path = path.removeprefix("file://")
         if not os.path.exists(path):
             raise ProgramError(f"read_text_file(): there is no file or folder {path!r}.")
-        try:
-            one, two = "\n".encode(charset), "\n\n".encode(charset)
-        except LookupError:
-            raise ProgramError(f"read_text_file(): Python knows no character set {charset!r}.") from None
-        if two.removeprefix(one) != b"\n":
-            raise ProgramError(
-                f"read_text_file(): lines of {charset} text cannot be told apart by their bytes. Convert the file "
-                "to UTF-8."
-            )
-        names = [path]
-        if os.path.isdir(path):
-            # As Hadoop and Flink do, leave out hidden files and folders.
-            names = sorted(
-                os.path.join(folder, name)
-                for folder, folders, found in os.walk(path)
-                if not folders.__setitem__(slice(None), [f for f in folders if f[0] not in "._"])
-                for name in found
-                if name[0] not in "._"
-            )
-        files = tuple((os.path.abspath(name), os.path.getsize(name)) for name in names)
-        return cls(tuple(file for file in files if file[1]), charset)
+        _check_charset(charset, errors)
+        names = sorted(_inside(path)) if os.path.isdir(path) else [path]
+        files = tuple(_state(os.path.abspath(name)) for name in names)
+        return cls(tuple(file for file in files if file.size), charset, errors)
+
+    def for_tasks(self) -> TextFileSource:
+        return TextFileSource((), self._charset, self._errors)
 
     def ends_within(self, records: int) -> bool:
-        return self._size <= records * BYTES_PER_RECORD
+        plain = not any(codec_of(file.path) for file in self._files)
+        return plain and self._size <= records * BYTES_PER_RECORD
 
-    def initial(self) -> int:
-        return 0
+    # Positions
 
-    def latest(self, position: int, max_records: int) -> int:
-        return min(self._size, position + max_records * BYTES_PER_RECORD)
+    def initial(self) -> Position:
+        return {}
 
-    def ended(self, position: int) -> bool:
-        return position >= self._size
+    def _known(self, position: Any) -> TextPosition:
+        return TextPosition.of(position, self._files)
 
-    def count(self, start: int, end: int) -> int:
-        return (end - start) // BYTES_PER_RECORD
+    def latest(self, position: Any, max_records: int) -> Position:
+        known, room = self._known(position), max_records * BYTES_PER_RECORD
+        for file, entry in known.left():
+            if room <= 0:
+                break
+            # Here, and not before: what is read in this batch must still be the same file.
+            file.check(entry.offset, entry.mark)
+            reached = self._reach(file, entry.offset, room)
+            room -= reached.offset - entry.offset
+            known.entries[file.path] = reached
+        return known.to_json()
 
-    def plan(self, start: int, end: int, parallelism: int) -> list[Any]:
-        return list(blocks(start, end, parallelism))
+    def _reach(self, file: FileState, offset: int, room: int) -> Entry:
+        if codec_of(file.path) is None:
+            end = min(file.size, offset + room)
+            return Entry(end, file.size, file.modified, file.mark(end), end >= file.size)
+        end, done = self._lengths.advance(file.path, offset, room)
+        return Entry(end, file.size, file.modified, 0, done)
+
+    def ended(self, position: Any) -> bool:
+        return next(self._known(position).left(), None) is None
+
+    def count(self, start: Any, end: Any) -> int:
+        return self.size(start, end) // BYTES_PER_RECORD
+
+    def size(self, start: Any, end: Any) -> int:
+        return sum(high - low for _, low, high, _ in self._known(end).since(self._known(start)))
+
+    # Reading
+
+    def plan(self, start: Any, end: Any, parallelism: int) -> list[Any]:
+        ranges = [Range(*one) for one in self._known(end).since(self._known(start))]
+        total = sum(one.high - one.low for one in ranges)
+        # All ranges in a row, cut into blocks of equal size, one for each subtask.
+        return [list(_cut(ranges, *block)) if block else None for block in blocks(0, total, parallelism)]
 
     def read(self, share: Any) -> Chunks:
-        low, high = share
-        first = 0
-        for name, size in self._files:
-            if first < high and first + size > low:
-                yield from self._read_file(name, max(0, low - first), min(size, high - first))
-            first += size
+        for one in share:
+            yield from self._reader.read(one)
 
-    def _read_file(self, name: str, low: int, high: int) -> Chunks:
-        """Lines that start in [low, high): a line belongs to the range in which its first byte lies."""
-        lines: list[str] = []
-        with open(name, "rb") as file:
-            if low:
-                file.seek(low - 1)
-                file.readline()
-            while file.tell() < high:
-                line = file.readline()
-                if not line:
-                    break
-                lines.append(line.removesuffix(b"\n").removesuffix(b"\r").decode(self._charset))
-                if len(lines) >= CHUNK_RECORDS:
-                    yield lines, None
-                    lines = []
-        if lines:
-            yield lines, None
+    def close(self) -> None:
+        self._reader.close()
+
+    def stop(self) -> None:
+        self._lengths.close()
+
+
+def _cut(ranges: list[Range], low: int, high: int) -> Iterator[Range]:
+    """What lies in a block of all ranges in a row. What cannot be cut belongs to the block in which it begins."""
+    sizes = [one.high - one.low for one in ranges]
+    for one, first in zip(ranges, itertools.accumulate(sizes, initial=0), strict=False):
+        last = first + one.high - one.low
+        if codec_of(one.file.path) is not None:
+            if low <= first < high:
+                yield one
+        elif first < high and last > low:
+            mark = one.mark if last <= high else None
+            yield Range(one.file, one.low + max(0, low - first), one.low + min(last, high) - first, mark)
+
+
+def _check_charset(charset: str, errors: str) -> None:
+    try:
+        one, two = "\n".encode(charset), "\n\n".encode(charset)
+    except LookupError:
+        raise ProgramError(f"read_text_file(): Python knows no character set {charset!r}.") from None
+    if two.removeprefix(one) != b"\n":
+        raise ProgramError(
+            f"read_text_file(): lines of {charset} text cannot be told apart by their bytes. Convert the file to UTF-8."
+        )
+    try:
+        codecs.lookup_error(errors)
+    except LookupError:
+        raise ProgramError(
+            f"read_text_file(): errors is {errors!r}; it must be 'strict', 'replace', 'ignore' or another name that "
+            "Python's decoders know."
+        ) from None
+
+
+def _inside(path: str) -> Iterator[str]:
+    for folder, folders, names in os.walk(path):
+        # As Hadoop and Flink do, leave out hidden files and folders.
+        folders[:] = [name for name in folders if name[0] not in "._"]
+        for name in names:
+            if name[0] not in "._":
+                yield os.path.join(folder, name)
+
+
+def _state(path: str) -> FileState:
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        raise InputError(f"read_text_file(): {path} cannot be read: {error.strerror}.") from error
+    if not stat.S_ISREG(found.st_mode):
+        kind = "a named pipe" if stat.S_ISFIFO(found.st_mode) else "no regular file"
+        raise ProgramError(
+            f"read_text_file(): {path} is {kind}. A job must be able to read its input again after a failure: write it "
+            "to a file first, or send it to a socket and use socket_text_stream()."
+        )
+    return FileState(path, found.st_size, found.st_mtime_ns)

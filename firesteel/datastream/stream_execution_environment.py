@@ -277,9 +277,14 @@ class StreamExecutionEnvironment:
         strategy = None if silent else given
         return self._source(f"Source: {source_name}", source.split_source(), type_info, strategy=strategy)
 
-    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
-        """A bounded stream of the lines of a file, or of all files of a folder."""
-        source = TextFileSource.of(file_path, charset_name)
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8", errors: str = "strict") -> DataStream:
+        """A bounded stream of the lines of a file, or of all files of a folder, that are there now.
+
+        Files that end in ``.gz``, ``.bz2`` or ``.zst`` are decompressed. Bytes that are no text in the character set
+        fail the job, with file and line; ``errors="replace"`` puts U+FFFD in their place, as PyFlink does. A job that
+        goes on from a checkpoint or savepoint also reads files and lines that were added since.
+        """
+        source = TextFileSource.of(file_path, charset_name, errors)
         return self._source("Source: Text File", source, Types.STRING(), parallel=False)
 
     def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = -1) -> DataStream:

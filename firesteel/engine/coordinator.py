@@ -6,18 +6,21 @@ batch runs; from two offsets every task's share follows, so a replayed batch rea
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from firesteel.common.path_names import path_name
 from firesteel.connectors.source import SplitSource
 from firesteel.engine.alignment import aligned, makers_of_event_time, strategy_of
+from firesteel.engine.processing_time import ProcessingClock
 from firesteel.engine.settings import Settings
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.specs import SourceSpec
+from firesteel.runtime.failures import describe
 from firesteel.runtime.task import SourceShare
 
 if TYPE_CHECKING:
@@ -52,6 +55,8 @@ class Word:
     """The processing time of the last batch that the driver has seen."""
     hold: bool = False
     """Whether no batch is to begin until further notice."""
+    bytes: int = 0
+    """What the stage that sent most in that batch has sent."""
     drain: bool = False
     """Whether the next batch is to be the last one, as if the input ended here."""
 
@@ -69,8 +74,11 @@ class BatchSizer:
     then anyway, and longer batches get through it sooner: what a batch costs beyond its records is paid less often.
     """
 
-    def __init__(self, target_ms: int, fixed: int = 0, backlog_ms: int | None = None) -> None:
+    def __init__(self, target_ms: int, fixed: int = 0, backlog_ms: int | None = None, max_bytes: int = 0) -> None:
         self._target = target_ms
+        self._max_bytes = max_bytes
+        self._record_bytes = 0.0
+        """What a record has led to in the batches so far: bytes of the stage that sent most."""
         self._fixed = fixed
         self._backlog = target_ms if backlog_ms is None else backlog_ms
         self._full = 0
@@ -92,6 +100,20 @@ class BatchSizer:
         # One slow batch must not make the next one tiny, and the first ones carry start-up costs.
         self.limit = int(min(max(wanted, self.limit / 4, FIRST_BATCH), self.limit * 16, LARGEST_BATCH))
 
+    def weigh(self, records: int, size: int) -> None:
+        """A batch of so many records was of so many bytes."""
+        if records:
+            mean = size / records
+            # Large records count at once, small ones by and by: the large ones may come back.
+            self._record_bytes = max(mean, self._record_bytes * 0.75 + mean * 0.25)
+
+    @property
+    def records(self) -> int:
+        """How many records the next batch may have: as many as fit into its time and into its bytes."""
+        if not self._max_bytes or not self._record_bytes:
+            return self.limit
+        return max(1, min(self.limit, int(self._max_bytes / self._record_bytes)))
+
 
 class Coordinator:
     """Plans the batches of one job."""
@@ -102,7 +124,7 @@ class Coordinator:
         settings: Settings,
         directory: str,
         word: Callable[[], Word] = lambda: Word(),
-        clock: Callable[[], int] = lambda: int(time.time() * 1000),
+        clock: ProcessingClock | None = None,
         on_hold: Callable[[], None] = lambda: None,
         restore: Restore | None = None,
         united: Sequence[StateChunk] = (),
@@ -112,7 +134,7 @@ class Coordinator:
         self._directory = directory
         self._word = word
         self._on_hold = on_hold
-        self._clock = clock
+        self._clock = clock or ProcessingClock()
         self._restore = restore
         self._united = united
         self._sources: dict[str, SplitSource] = {}
@@ -122,7 +144,7 @@ class Coordinator:
         self._uids = {str(node.id): node.uid for node in graph.graph.nodes.values()}
         self._bounded = graph.graph.bounded
         target = settings.target_ms or (TARGET_MS if self._bounded else LATENCY_TARGET_MS)
-        self._sizer = BatchSizer(target, settings.max_records, settings.target_ms or TARGET_MS)
+        self._sizer = BatchSizer(target, settings.max_records, settings.target_ms or TARGET_MS, settings.max_bytes)
         self._idle_tick = self._shortest_idleness()
         self._makers = makers_of_event_time(graph)
         self._aligned = aligned(graph, self._makers)
@@ -169,8 +191,8 @@ class Coordinator:
             # A job that had finished before it was started again gets one more, empty batch: its tasks and its
             # driver learn of the end from it.
             return start
-        self._measure()
         word = self._word()
+        self._measure(word.bytes if word.time == start["time"] else 0)
         if word.drain:
             return self._last(start, word)
         if word.hold:
@@ -182,8 +204,8 @@ class Coordinator:
         kept = self._remembered(start, word)
         paused = self._aligned.paused(kept)
         positions, records, full = self._positions(start, paused)
-        last = all(source.ended(positions[node_id]) for node_id, source in self._sources.items())
-        now = max(self._now(positions), start["time"])
+        last = all(self._has_ended(node_id, positions[node_id]) for node_id in self._sources)
+        now = self._now(positions, start["time"])
         if not (full or last or self._checkpoint_due()):
             time.sleep(IDLE_WAIT)
             return start
@@ -201,7 +223,7 @@ class Coordinator:
             return start
         kept = self._remembered(start, word)
         self._fresh = False
-        now = max(self._now(start["positions"]), start["time"])
+        now = self._now(start["positions"], start["time"])
         return {**start, "batch": start["batch"] + 1, "time": now, "last": True, "kept": kept}
 
     def _remembered(self, start: Offset, word: Word) -> dict[str, Kept]:
@@ -212,10 +234,11 @@ class Coordinator:
             known = {**known, **word.kept}
         return {place: one for place, one in known.items() if one}
 
-    def _now(self, positions: dict[str, Any]) -> int:
+    def _now(self, positions: dict[str, Any], last: int) -> int:
+        """The time of the next batch, not before that of the last one."""
         told = [source.processing_time(positions[node_id]) for node_id, source in self._sources.items()]
         moments = [moment for moment in told if moment is not None]
-        return max(moments) if moments else self._clock()
+        return max(*moments, last) if moments else self._clock.read(last)
 
     def _due(self) -> bool:
         return self._started is None or time.monotonic() - self._started[1] >= self._settings.interval_ms / 1000
@@ -231,27 +254,53 @@ class Coordinator:
             and now - self._ended >= self._settings.checkpoint_pause_ms / 1000
         )
 
-    def _measure(self) -> None:
+    def _measure(self, size: int) -> None:
         """Spark asks for the next offset when the last batch is done: that is how long it took."""
         if self._started is not None and self._started[0] >= 0:
             records, began = self._started
             self._ended = time.monotonic()
             self._sizer.observe(records, (self._ended - began) * 1000)
+            self._sizer.weigh(records, size)
             self._started = (-1, began)
 
     def _positions(self, start: Offset, paused: set[str]) -> tuple[dict[str, Any], int, bool]:
         """How far the next batch reads, how many records that are, and whether some source has more of them."""
         positions, records, full = {}, 0, False
-        share = max(1, self._sizer.limit // max(1, len(self._sources)))
+        share = max(1, self._sizer.records // max(1, len(self._sources)))
         for node_id, source in self._sources.items():
             known = start["positions"].get(node_id)
             if known is None:
                 known = source.initial()
-            positions[node_id] = known if node_id in paused else source.latest(known, share)
-            count = source.count(known, positions[node_id])
+            with self._naming(node_id):
+                positions[node_id], wanted = (known, share) if node_id in paused else self._reach(source, known, share)
+                count = source.count(known, positions[node_id])
             records += count
-            full = full or count >= share
+            full = full or count >= wanted
         return positions, records, full
+
+    @contextlib.contextmanager
+    def _naming(self, node_id: str) -> Iterator[None]:
+        """What goes wrong in a source says in which one."""
+        try:
+            yield
+        except Exception as error:
+            node = self._graph.graph.nodes[int(node_id)]
+            raise describe(error, node.name, node.built_at, 0) from error
+
+    def _has_ended(self, node_id: str, position: Any) -> bool:
+        with self._naming(node_id):
+            return self._sources[node_id].ended(position)
+
+    def _reach(self, source: SplitSource, position: Any, records: int) -> tuple[Any, int]:
+        """How far a source is read: so many records at most, and fewer where they are too many bytes; and how many
+        that would be."""
+        room = max(1, self._settings.max_bytes // max(1, len(self._sources)))
+        while True:
+            reached = source.latest(position, records)
+            size = source.size(position, reached)
+            if size is None or size <= room or records == 1:
+                return reached, records
+            records = max(1, min(records // 2, records * room // size))
 
     def _must_tick(self, start: Offset, now: int, wake_at: int | None) -> bool:
         """Whether a batch without data is needed: a timer is due, a source falls idle, or the job just restarted
@@ -276,11 +325,12 @@ class Coordinator:
             here, there = start["positions"].get(node_id), end["positions"][node_id]
             if here is None:
                 here = source.initial()
-            if end["last"] or source.ended(there):
+            if end["last"] or self._has_ended(node_id, there):
                 ended.add(int(node_id))
             if here == there:
                 continue
-            parts = source.plan(here, there, self._graph.source_parallelism[int(node_id)])
+            with self._naming(node_id):
+                parts = source.plan(here, there, self._graph.source_parallelism[int(node_id)])
             for subtask, part in enumerate(parts):
                 shares[subtask][int(node_id)] = part
         restored: list[Any] = [None] * width
@@ -326,17 +376,18 @@ class Coordinator:
         """The shares of one batch with all there is, for BATCH mode."""
         start = self.initial()
         self.start()
-        positions = {n: self._end(s, start["positions"][n]) for n, s in self._sources.items()}
-        return self.plan(start, {"batch": 1, "time": self._now(positions), "last": True, "positions": positions})
+        positions = {node_id: self._end(node_id, start["positions"][node_id]) for node_id in self._sources}
+        return self.plan(start, {"batch": 1, "time": self._now(positions, 0), "last": True, "positions": positions})
 
-    @staticmethod
-    def _end(source: SplitSource, position: Any) -> Any:
+    def _end(self, node_id: str, position: Any) -> Any:
         """A source may not offer all it has at once: one that is limited in speed, or one that is a script."""
-        while not source.ended(position):
-            reached = source.latest(position, 1 << 62)
-            if reached == position:
-                time.sleep(IDLE_WAIT)
-            position = reached
+        source = self._sources[node_id]
+        with self._naming(node_id):
+            while not source.ended(position):
+                reached = source.latest(position, 1 << 62)
+                if reached == position:
+                    time.sleep(IDLE_WAIT)
+                position = reached
         return position
 
     def committed(self, offset: Offset) -> None:

@@ -21,12 +21,16 @@ from typing import Any
 from firesteel.engine.coordinator import Word
 from firesteel.engine.progress import beside_progress
 from firesteel.graph.specs import CollectSpec
-from firesteel.runtime.frames import decode, header_of
+from firesteel.runtime.driver_results import is_elsewhere, kind_of, open_result
+from firesteel.runtime.frames import FrameSpool, decode, header_of
 from firesteel.runtime.task import JobSpec, TaskReport
 
 __all__ = ["Inbox", "Progress"]
 
 _END = object()
+
+LARGE_WAITING = 4
+"""Behind so many lists of records a list of large ones waits until somebody has read one."""
 
 
 @dataclass
@@ -36,6 +40,8 @@ class Progress:
     batches: int = 0
     records: int = 0
     batch_records: int = 0
+    batch_bytes: int = 0
+    """What the stage that sent most in the last batch has sent."""
     started: float = field(default_factory=time.monotonic)
     batch_at: float = field(default_factory=time.monotonic)
     batch_seconds: float = 0.0
@@ -86,11 +92,16 @@ class Inbox:
 
     def take(self, batch: int, cells: Iterable[bytes]) -> None:
         """All cells that a batch sent to the driver."""
-        headed = [(header_of(cell), decode(cell)) for cell in cells]
-        time_of_batch = max((header[5] for header, _ in headed), default=0)
-        messages = [(header[2:5], message) for header, message in headed]
-        messages.sort(key=lambda message: message[0])
-        reports: list[TaskReport] = [payload for _, (kind, _, payload) in messages if kind == "report"]
+        spool = FrameSpool(limit=sys.maxsize)
+        for cell in cells:
+            spool.add(cell)
+        messages, time_of_batch = [], 0
+        for cell in spool.in_order():
+            time_of_batch = max(time_of_batch, header_of(cell)[5])
+            message = decode(cell)
+            # What people see stays in its file until it is shown.
+            messages.append(open_result(message) if kind_of(message) in ("report", "commit") else message)
+        reports: list[TaskReport] = [payload for kind, _, payload in messages if kind == "report"]
         # 1. Sinks first: what they prepared must be known before the batch is logged.
         self._prepared(batch, self._by_sink(messages))
         # 2. Then what people see, once per batch and run.
@@ -103,36 +114,50 @@ class Inbox:
             self.finished.set()
 
     @staticmethod
-    def _by_sink(messages: list[tuple[Any, list[Any]]]) -> dict[int, list[Any]]:
+    def _by_sink(messages: list[list[Any]]) -> dict[int, list[Any]]:
         by_sink: dict[int, list[Any]] = {}
-        for _, (kind, node_id, payload) in messages:
+        for kind, node_id, payload in messages:
             if kind == "commit":
                 by_sink.setdefault(node_id, []).extend(payload)
         return by_sink
 
-    def _show(self, messages: list[tuple[Any, list[Any]]]) -> None:
+    def _show(self, messages: list[list[Any]]) -> None:
         out: list[str] = []
         err: list[str] = []
-        for _, (kind, node_id, payload) in messages:
+        for message in messages:
+            large = is_elsewhere(message)
+            if large:
+                self._print(out, err)
+            kind, node_id, payload = open_result(message)
             if kind == "stdout":
                 out.append(payload)
             elif kind == "stderr":
                 err.append(payload)
             elif kind == "collect":
-                self._put(self._channels[self._channel_of[node_id]], payload)
+                self._put(self._channels[self._channel_of[node_id]], payload, LARGE_WAITING if large else None)
+        self._print(out, err)
+
+    @staticmethod
+    def _print(out: list[str], err: list[str]) -> None:
         if out or err:
             with beside_progress():
                 sys.stderr.write("".join(err))
                 sys.stderr.flush()
                 sys.stdout.write("".join(out))
                 sys.stdout.flush()
+        out.clear()
+        err.clear()
 
     def discard(self) -> None:
         """Nobody reads what is collected any longer."""
         self._unread.set()
 
-    def _put(self, channel: queue.Queue[Any], item: Any) -> None:
+    def _put(self, channel: queue.Queue[Any], item: Any, most: int | None = None) -> None:
+        """Waits until there is room, or until no more than ``most`` others are in front."""
         while not self.cancelled.is_set() and not self._unread.is_set():
+            if most is not None and channel.qsize() > most:
+                time.sleep(0.01)
+                continue
             try:
                 channel.put(item, timeout=0.2)
                 return
@@ -144,6 +169,10 @@ class Inbox:
         progress.batches += 1
         progress.batch_records = sum(report.records_in for report in reports if report.stage == 0)
         progress.records += progress.batch_records
+        sent: Counter[int] = Counter()
+        for report in reports:
+            sent[report.stage] += report.bytes_out
+        progress.batch_bytes = max(sent.values(), default=0)
         now = time.monotonic()
         progress.batch_seconds = now - progress.batch_at
         progress.batch_at = now
@@ -171,7 +200,8 @@ class Inbox:
 
     def word(self) -> Word:
         """What the coordinator must know of the batches so far."""
-        return Word(self.progress.wake_at, dict(self.progress.kept), self.progress.batch_time)
+        progress = self.progress
+        return Word(progress.wake_at, dict(progress.kept), progress.batch_time, bytes=progress.batch_bytes)
 
     def collect(self, channel: str) -> Iterator[Any]:
         """The records of an ``execute_and_collect``, as batches bring them."""

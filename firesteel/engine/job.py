@@ -58,6 +58,7 @@ def job_spec(submission: Submission, job_id: str = "", processes_stay: bool = Tr
         job_parameters=submission.job_parameters,
         tables=table_factory(configuration, submission.state_backend, submission.graph, processes_stay),
         frames_memory=Settings.of(configuration).frames_memory,
+        max_record=Settings.of(configuration).max_record,
         crash_points=Settings.of(configuration).crash_points,
     )
 

@@ -160,7 +160,7 @@ class MemoryJob(EngineJob):
         for stage in self._job.graph.stages[1:]:
             cells = list(self._run_stage(stage.index, cells))
         # 3. What sinks prepared is logged, and people see what came out.
-        self.inbox.take(batch, [frame.to_bytes() for frame in cells if frame.stage == DRIVER])
+        self.inbox.take(batch, [cell for frame in cells if frame.stage == DRIVER for cell in frame.cells()])
         # 4. The batch is done: nothing goes back behind it.
         self.checkpoints.completed(
             **self.known_of_batch(),
@@ -176,7 +176,7 @@ class MemoryJob(EngineJob):
         by_subtask: dict[int, list[bytes]] = {}
         for frame in frames:
             if frame.stage == stage:
-                by_subtask.setdefault(frame.target, []).append(frame.to_bytes())
+                by_subtask.setdefault(frame.target, []).extend(frame.cells())
             else:
                 yield frame
         for subtask in sorted(by_subtask):

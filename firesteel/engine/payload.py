@@ -34,6 +34,8 @@ class JobPayload:
     """How a process that holds tasks of the job learns that it is over."""
     files: JobFiles | None = None
     """The Python files that the job brings."""
+    results: str | None = None
+    """A folder in which tasks leave results for the driver that are too large to go through Spark."""
 
     def load(self) -> JobSpec:
         """The job, with functions of its own, in a process that works for it alone."""

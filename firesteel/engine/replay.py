@@ -123,7 +123,7 @@ def _run(job: JobSpec, shares: Sequence[SourceShare], stores: dict[tuple[int, in
             passing = []
             for frame in frames:
                 if frame.stage == stage.index:
-                    by_subtask.setdefault(frame.target, []).append(frame.to_bytes())
+                    by_subtask.setdefault(frame.target, []).extend(frame.cells())
                 else:
                     passing.append(frame)
             frames = passing
@@ -137,7 +137,7 @@ def _run(job: JobSpec, shares: Sequence[SourceShare], stores: dict[tuple[int, in
                 task.close()
             except Exception as error:
                 print(f"closing a function failed: {error}", file=sys.stderr)
-    return [frame.to_bytes() for frame in frames if frame.stage == DRIVER]
+    return [cell for frame in frames if frame.stage == DRIVER for cell in frame.cells()]
 
 
 class OverlayStore:

@@ -10,7 +10,7 @@ from firesteel.common.tracebacks import wants_full_traces
 from firesteel.datastream.checkpoint_config import CheckpointConfig
 from firesteel.errors import ConfigurationError
 from firesteel.runtime.crash_points import SETTING, CrashPoints
-from firesteel.runtime.frames import FRAMES_MEMORY
+from firesteel.runtime.frames import FRAMES_MEMORY, MAX_RECORD
 
 __all__ = ["Settings"]
 
@@ -26,6 +26,9 @@ class Settings:
     """``firesteel.batch.target-duration``: how long a micro-batch should take; 0 leaves it to the engine."""
     max_records: int = 0
     """``firesteel.batch.max-records``: a fixed limit of records a batch instead of a size found by itself."""
+    max_bytes: int = 256 << 20
+    """``firesteel.batch.max-bytes``: how many bytes a micro-batch should have, as far as it is known beforehand: what
+    sources say of their records, and what records of earlier batches led to."""
     interval_ms: int = 0
     """``firesteel.batch.interval``: the least time between the starts of two batches."""
     checkpoint_interval_ms: int = 0
@@ -34,6 +37,8 @@ class Settings:
     """``execution.checkpointing.min-pause``: likewise, between the end of a batch and the start of the next."""
     frames_memory: int = FRAMES_MEMORY
     """``firesteel.frames.memory``: bytes of a batch's frames that a subtask holds in memory; more wait in a file."""
+    max_record: int = MAX_RECORD
+    """``firesteel.frames.max-record``: the largest record, pickled, that may change hands."""
     ui: bool = False
     """``firesteel.spark.ui``: whether Spark's own web page is served (on loopback)."""
     jit: str = "auto"
@@ -59,10 +64,12 @@ class Settings:
             master=configuration.get_string("firesteel.master", os.environ.get("FIRESTEEL_MASTER", "local")),
             target_ms=configuration.get_duration_ms("firesteel.batch.target-duration", 0),
             max_records=configuration.get_integer("firesteel.batch.max-records", 0),
+            max_bytes=max(1, configuration.get_memory_bytes("firesteel.batch.max-bytes", 256 << 20)),
             interval_ms=configuration.get_duration_ms("firesteel.batch.interval", 0),
             checkpoint_interval_ms=checkpoints.get_checkpoint_interval() if paced else 0,
             checkpoint_pause_ms=checkpoints.get_min_pause_between_checkpoints() if paced else 0,
             frames_memory=configuration.get_memory_bytes("firesteel.frames.memory", FRAMES_MEMORY),
+            max_record=configuration.get_memory_bytes("firesteel.frames.max-record", MAX_RECORD),
             ui=configuration.get_boolean("firesteel.spark.ui", False),
             jit=_jit(configuration),
             progress=None if progress == "auto" else progress == "true",

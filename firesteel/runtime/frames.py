@@ -9,6 +9,9 @@ of about a megabyte: a small header and a pickle of a list of *elements*:
 * a :class:`Mark`: the end of what one upstream subtask sent in this batch.
 
 The header's (edge, upstream subtask, sequence number) gives the receiver one order, whatever order Spark delivers in.
+
+A frame with large records is larger than that, and Spark holds several rows at once in the JVM's heap. So a large frame
+crosses Spark in *pieces*, each a cell of its own, and is put together again where it is read.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from typing import IO, Any, NamedTuple
 __all__ = [
     "DRIVER",
     "FRAMES_MEMORY",
+    "MAX_RECORD",
+    "PIECE_BYTES",
     "Chunk",
     "Element",
     "Frame",
@@ -41,7 +46,13 @@ DRIVER = 0xFF
 FRAMES_MEMORY = 64 << 20
 """Bytes of a batch's frames that a subtask holds in memory, where no setting says otherwise."""
 
-_HEADER = struct.Struct("<BHHHIq")
+PIECE_BYTES = 2 << 20
+"""The most that one cell carries. Frames of small records stay below it."""
+
+MAX_RECORD = 512 << 20
+"""The largest record, pickled, that may change hands, where no setting says otherwise."""
+
+_HEADER = struct.Struct("<BHHHIqHH")
 
 Chunk = tuple[list[Any] | None, list[Any], list[int] | None]
 
@@ -78,16 +89,43 @@ class Frame:
     time: int
     """The batch's processing time: every task of a batch, and of its replay, sees the same one."""
     payload: bytes
+    piece: int = 0
+    pieces: int = 1
+    """Which of how many pieces of a frame this is, where it is one that is passed on."""
 
     def to_bytes(self) -> bytes:
-        header = _HEADER.pack(self.stage, self.target, self.edge, self.upstream, self.sequence, self.time)
-        return header + self.payload
+        return self._head(self.piece, self.pieces) + self.payload
+
+    def _head(self, piece: int, pieces: int) -> bytes:
+        return _HEADER.pack(self.stage, self.target, self.edge, self.upstream, self.sequence, self.time, piece, pieces)
+
+    def cells(self) -> Iterator[bytes]:
+        """The frame as it crosses Spark: one cell, or several where it is large.
+
+        >>> [len(cell) < 3 << 20 for cell in Frame(1, 0, 7, 2, 0, 0, bytes(5 << 20)).cells()]
+        [True, True, True]
+        """
+        size = len(self.payload)
+        if size <= PIECE_BYTES:
+            yield self.to_bytes()
+            return
+        # No more than the header can count.
+        step = max(PIECE_BYTES, -(-size // 0xFFFF))
+        pieces = -(-size // step)
+        content = memoryview(self.payload)
+        for piece in range(pieces):
+            yield b"".join((self._head(piece, pieces), content[piece * step : (piece + 1) * step]))
+
+    @staticmethod
+    def of(cell: bytes) -> Frame:
+        """A cell on its way to somebody else: a frame, or a piece of one."""
+        stage, target, edge, upstream, sequence, time, piece, pieces = _HEADER.unpack_from(cell)
+        return Frame(stage, target, edge, upstream, sequence, time, cell[_HEADER.size :], piece, pieces)
 
 
 def header_of(cell: bytes) -> tuple[int, int, int, int, int, int]:
     """(stage, target, edge, upstream, sequence, time) of a cell."""
-    header: tuple[int, int, int, int, int, int] = _HEADER.unpack_from(cell)
-    return header
+    return _HEADER.unpack_from(cell)[:6]
 
 
 def encode(elements: list[Any]) -> bytes:
@@ -109,7 +147,7 @@ def first_unpicklable(values: list[Any]) -> Any:
 
 
 def decode(cell: bytes | memoryview) -> list[Any]:
-    """The elements of a cell.
+    """The elements of a frame's only cell, or of its cells put together.
 
     >>> frame = Frame(1, 0, 7, 2, 0, 0, encode([(None, ["a"], None)]))
     >>> decode(frame.to_bytes())
@@ -120,7 +158,7 @@ def decode(cell: bytes | memoryview) -> list[Any]:
 
 
 class FrameSpool:
-    """Collects a subtask's frames of a batch and gives them back in order.
+    """Collects a subtask's frames of a batch and gives them back in order, each in one piece.
 
     Frames arrive in no useful order, so all must be seen before the first is processed. Beyond ``limit`` bytes they
     wait in a temporary file: a worker's memory does not grow with the batch.
@@ -135,11 +173,13 @@ class FrameSpool:
     def __init__(self, limit: int = FRAMES_MEMORY) -> None:
         self._limit = limit
         self._held = 0
-        self._cells: list[tuple[tuple[int, int, int], bytes | tuple[int, int]]] = []
+        self._cells: list[tuple[tuple[int, ...], bytes | tuple[int, int]]] = []
+        """What is sorted by: edge, upstream, sequence, piece, and how many pieces there are; and the cell."""
         self._file: IO[bytes] | None = None
 
     def add(self, cell: bytes) -> None:
-        order = header_of(cell)[2:5]
+        _, _, edge, upstream, sequence, _, piece, pieces = _HEADER.unpack_from(cell)
+        order = (edge, upstream, sequence, piece, pieces)
         if self._held + len(cell) <= self._limit:
             self._held += len(cell)
             self._cells.append((order, cell))
@@ -157,14 +197,25 @@ class FrameSpool:
         # Reversed, so that each cell can be let go as soon as it was handed out.
         self._cells.sort(key=lambda entry: entry[0], reverse=True)
         while self._cells:
-            where = self._cells.pop()[1]
-            if isinstance(where, bytes):
-                yield where
+            pieces = self._cells[-1][0][-1]
+            if pieces == 1:
+                yield self._next()
                 continue
-            assert self._file is not None
-            self._file.seek(where[0])
-            yield self._file.read(where[1])
+            # The first one brings the header.
+            parts: list[bytes | memoryview] = [self._next()]
+            parts += [memoryview(self._next())[_HEADER.size :] for _ in range(pieces - 1)]
+            whole = b"".join(parts)
+            parts.clear()
+            yield whole
         self.close()
+
+    def _next(self) -> bytes:
+        where = self._cells.pop()[1]
+        if isinstance(where, bytes):
+            return where
+        assert self._file is not None
+        self._file.seek(where[0])
+        return self._file.read(where[1])
 
     def close(self) -> None:
         self._cells = []

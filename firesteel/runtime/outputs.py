@@ -16,8 +16,10 @@ from firesteel.graph.stream_graph import StreamNode
 from firesteel.graph.transformations import Partitioning, Ship
 from firesteel.runtime.calls import call_for_each
 from firesteel.runtime.failures import describe
-from firesteel.runtime.frames import Frame, Mark, Watermark, encode, first_unpicklable
+from firesteel.runtime.frames import MAX_RECORD, Frame, Mark, Watermark, encode, first_unpicklable
 from firesteel.runtime.keys import KeyRoutes
+from firesteel.runtime.pace import about
+from firesteel.runtime.records import record_too_large
 
 if TYPE_CHECKING:
     from firesteel.runtime.operators.base import Operator
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["DirectReceiver", "Output", "Receiver", "Sender"]
 
 FRAME_BYTES = 1 << 20
+MOST_HELD = 64 << 20
+"""A sender holds no more bytes than about this, however few records they are."""
+WEIGHED_FROM = 8
+"""Shorter lists of results are not weighed: they cannot pile up."""
 
 
 class Receiver(Protocol):
@@ -66,6 +72,8 @@ class Output:
         self._check = declared.checker() if declared is not None else None
         self._convert = declared.converter() if declared is not None else None
         self.records = 0
+        self.weight = 0
+        """About how many bytes went through, where many records came at once."""
 
     def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
         if not values:
@@ -74,7 +82,10 @@ class Output:
             raise self._mismatch(values)
         if self._convert is not None:
             values = list(map(self._convert, values))
-        self.records += len(values)
+        count = len(values)
+        self.records += count
+        if count >= WEIGHED_FROM:
+            self.weight += about(values)
         for receiver in self.main:
             receiver.take(values, timestamps)
 
@@ -149,6 +160,7 @@ class Sender:
         ship: Callable[[Frame], None],
         source: StreamNode,
         target: StreamNode,
+        max_record: int = MAX_RECORD,
     ) -> None:
         self._exchange = exchange
         self._subtask = subtask
@@ -157,8 +169,11 @@ class Sender:
         self._source = source
         self._target = target
         self._width = exchange.receivers
+        self._max_record = max_record
         self._limit = 4096
         self._time = 0
+        self.sent = 0
+        """Bytes that were sent in this batch."""
         self._targets = self._strategy(exchange.edge.partitioning)
         self.begin(0)
 
@@ -186,7 +201,7 @@ class Sender:
         # Chosen by what a replay repeats, so that a replayed batch goes the same ways.
         self._random = random.Random(f"{time}|{self._subtask}|{self._exchange.id}")
         self._turn = self._random.randrange(self._width)
-        self._unsent = 0
+        self._unsent = self._unweighed = self._weight = self.sent = 0
         self._sequence = [0] * self._width
         self._elements: list[list[Any]] = [[] for _ in range(self._width)]
         self._fresh_buffers()
@@ -209,8 +224,13 @@ class Sender:
                 self._append(target, keys, values, timestamps)
         else:
             self._scatter(targets, keys, values, timestamps)
-        self._held += len(values)
-        self._sent_later(len(values))
+        count = len(values)
+        self._held += count
+        self._unweighed += count
+        if count and self._unweighed >= WEIGHED_FROM:
+            self._weight += about(values) * self._unweighed // count
+            self._unweighed = 0
+        self._sent_later(count)
 
     def _everywhere(self) -> range:
         """The targets of records that all go the same way: every subtask (broadcast) or a single one."""
@@ -338,11 +358,12 @@ class Sender:
     def _sent_later(self, count: int) -> None:
         """Counts what waits for its frame, watermarks too: memory must not grow with the batch."""
         self._unsent += count
-        if self._unsent >= self._limit:
+        if self._unsent >= self._limit or self._weight >= MOST_HELD:
             self._flush()
 
     def _flush(self) -> None:
         held, self._unsent = self._unsent, 0
+        self._unweighed = self._weight = 0
         self._seal()
         largest = 0
         for target in range(self._width):
@@ -357,6 +378,9 @@ class Sender:
             payload = encode(self._elements[target])
         except Exception as error:
             raise self._unpicklable(target, error) from error
+        if len(payload) > self._max_record:
+            self._check_records(target)
+        self.sent += len(payload)
         exchange = self._exchange
         self._ship(
             Frame(
@@ -374,12 +398,20 @@ class Sender:
         return len(payload)
 
     def _unpicklable(self, target: int, error: Exception) -> Exception:
-        chunks = [e for e in self._elements[target] if not isinstance(e, Watermark | Mark)]
-        values = [value for chunk in chunks for value in chunk[1]]
-        culprit = first_unpicklable(values)
+        culprit = first_unpicklable(self._unsent_to(target))
         # Such a record cannot be pickled the next time either; memory may suffice then.
         kind = None if isinstance(error, MemoryError) else FailureKind.PERMANENT
         return describe(error, self._source.name, self._source.built_at, self._subtask, culprit, kind=kind)
+
+    def _unsent_to(self, target: int) -> list[Any]:
+        chunks = [e for e in self._elements[target] if not isinstance(e, Watermark | Mark)]
+        return [value for chunk in chunks for value in chunk[1]]
+
+    def _check_records(self, target: int) -> None:
+        """A frame as large as no record may be: it may consist of several that are not."""
+        error = record_too_large(self._unsent_to(target), self._max_record)
+        if error is not None:
+            raise describe(error, self._source.name, self._source.built_at, self._subtask)
 
     def finish(self, last: bool) -> None:
         """Ends the batch: every target subtask gets the mark, whether it got records or not."""

@@ -20,21 +20,23 @@ from firesteel.graph.specs import SourceSpec, TimestampsSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics.metricbase import Metric, MetricValue
 from firesteel.runtime.crash_points import CrashPoints
+from firesteel.runtime.driver_results import ResultFile
 from firesteel.runtime.frames import (
     DRIVER,
     FRAMES_MEMORY,
+    MAX_RECORD,
     Frame,
     FrameSpool,
     Mark,
     Watermark,
     decode,
-    encode,
     header_of,
 )
 from firesteel.runtime.operators import Operator, Placement, Port, create_operator
 from firesteel.runtime.operators.sources import SourceOperator
 from firesteel.runtime.operators.timestamps import TimestampsOperator
 from firesteel.runtime.outputs import DirectReceiver, Sender
+from firesteel.runtime.pace import Pace
 from firesteel.runtime.snapshots.restoring import RESTORE, Restorer, restored_frames
 from firesteel.runtime.snapshots.saved import Facts, StateChunk
 from firesteel.runtime.state.factories import HashMapTables
@@ -42,8 +44,6 @@ from firesteel.runtime.state.store import HEADER, StateStore, unpickled
 from firesteel.runtime.state.tables import TableFactory
 
 __all__ = ["JobSpec", "SourceShare", "StageTask", "TaskReport"]
-
-CHUNK = 8192
 
 Header = tuple[bytes | None, dict[str, Any]]
 """The token of the attempt that wrote it, and what each operator keeps."""
@@ -63,6 +63,8 @@ class JobSpec:
     """The state backend."""
     frames_memory: int = FRAMES_MEMORY
     """How many bytes of a batch's frames a subtask holds in memory; more wait in a file."""
+    max_record: int = MAX_RECORD
+    """The largest record, pickled, that may change hands."""
     lineage: str = ""
     """The id that stays when the job is started again with its checkpoint folder; the job's own where it is empty."""
     restored: bool = False
@@ -116,17 +118,24 @@ class TaskReport:
     """Whether an operator has union list state: then a restart needs to unite what the subtasks have."""
     kept: dict[int, dict[str, Any]] = field(default_factory=dict)
     """In stage 0, which has no store: what operators that make event time must remember."""
+    bytes_out: int = 0
+    """What it sent to later stages and to the driver."""
 
 
 class StageTask:
     """The operators of one stage in one subtask. It is built once and serves many batches."""
 
-    def __init__(self, job: JobSpec, stage: int, subtask: int) -> None:
+    def __init__(self, job: JobSpec, stage: int, subtask: int, results: str | None = None) -> None:
+        """``results``: a folder that the driver can read, for results that are too large to go through Spark."""
         self._job = job
         self._stage = stage
         self._subtask = subtask
         self._outbox: list[Frame] = []
         self._driver_sequence = 0
+        self._driver_bytes = 0
+        self._results = ResultFile(results, job, stage, subtask)
+        self._pace = Pace()
+        self._weight = 0
         self._time = 0
         self._operators: dict[int, Operator] = {}
         self._senders: dict[Sender, Operator] = {}
@@ -180,6 +189,7 @@ class StageTask:
                     self._outbox.append,
                     graph.nodes[node_id],
                     graph.nodes[edge.target],
+                    job.max_record,
                 )
                 self._senders[sender] = operator
                 receivers.append(sender)
@@ -212,17 +222,9 @@ class StageTask:
                         yield (exchange.id, upstream, origin)
 
     def _to_driver(self, kind: str, node_id: int, payload: Any) -> None:
-        self._outbox.append(
-            Frame(
-                DRIVER,
-                0,
-                self._stage,
-                self._subtask,
-                self._driver_sequence,
-                self._time,
-                encode([kind, node_id, payload]),
-            )
-        )
+        content = self._results.packed(kind, node_id, payload)
+        self._driver_bytes += len(content)
+        self._outbox.append(Frame(DRIVER, 0, self._stage, self._subtask, self._driver_sequence, self._time, content))
         self._driver_sequence += 1
 
     @property
@@ -272,8 +274,9 @@ class StageTask:
             records = 0
             for node_id, operator in self._operators.items():
                 if isinstance(operator, SourceOperator):
-                    for count in operator.read(share.shares.get(node_id), node_id in share.ended):
+                    for count in operator.read(share.shares.get(node_id), node_id in share.ended, self._pace):
                         records += count
+                        self._weigh(count)
                         yield from self._drain()
             yield from self._finish(records, share.last, {m.node.id: kept[m.node.uid] for m in makers})
 
@@ -327,7 +330,9 @@ class StageTask:
                     operator.receive_watermark((edge, upstream, element.origin), element.value)
                 else:
                     records += len(element[1])
-                    _feed(port, *element)
+                    for count in _feed(port, self._pace, *element):
+                        self._weigh(count)
+                        yield from self._drain()
                 yield from self._drain()
         if not last:
             for operator in self._operators.values():
@@ -353,14 +358,20 @@ class StageTask:
         restorer.finish()
 
     def _relay(self, foreign: list[bytes]) -> Iterator[Frame]:
-        for cell in foreign:
-            stage, target, edge, upstream, sequence, time = header_of(cell)
-            yield Frame(stage, target, edge, upstream, sequence, time, cell[_HEADER_SIZE:])
+        yield from map(Frame.of, foreign)
         foreign.clear()
+
+    def _weigh(self, records: int) -> None:
+        """After each call of the operators: how much came of it, and how many records the next call may have."""
+        weight = sum([operator.out.weight for operator in self._operators.values()]) + self._results.taken
+        self._pace.observe(records, weight - self._weight)
+        self._weight = weight
 
     def _begin(self, store: StateStore | None, headers: dict[str, dict[str, Any]], time: int) -> None:
         self._time = time
-        self._driver_sequence = 0
+        self._driver_sequence = self._driver_bytes = 0
+        self._results.begin()
+        self._pace.begin()
         self._outbox.clear()
         for sender in self._senders:
             sender.begin(time)
@@ -401,8 +412,10 @@ class StageTask:
             state_sizes={n: o.state_size() for n, o in self._operators.items() if o.backend is not None},
             union_lists=any(o.operator_state is not None and o.operator_state.united for o in self._operators.values()),
             kept=kept,
+            bytes_out=sum(sender.sent for sender in self._senders) + self._driver_bytes + self._results.written,
         )
         self._to_driver("report", 0, report)
+        self._results.close()
         for operator in self._operators.values():
             operator.snapshot()
         if last:
@@ -440,18 +453,19 @@ def _without_gc() -> Iterator[None]:
             gc.enable()
 
 
-_HEADER_SIZE = len(Frame(0, 0, 0, 0, 0, 0, b"").to_bytes())
-
-
-def _feed(port: Port, keys: list[Any] | None, values: list[Any], times: list[int] | None) -> None:
-    """Hands a chunk to an operator's input in pieces, so that results never pile up beyond a piece's."""
-    for start in range(0, len(values), CHUNK):
-        piece = slice(start, start + CHUNK)
+def _feed(port: Port, pace: Pace, keys: list[Any] | None, values: list[Any], times: list[int] | None) -> Iterator[int]:
+    """Hands a chunk to an operator's input in pieces, so that results never pile up beyond a piece's. Yields how many
+    records each piece had."""
+    start, size = 0, len(values)
+    while start < size:
+        piece = slice(start, min(start + pace.records, size))
         stamps = None if times is None else times[piece]
         if keys is None:
             port.process(values[piece], stamps)
         else:
             port.process_keyed(keys[piece], values[piece], stamps)
+        start = piece.stop
+        yield piece.stop - piece.start
 
 
 def _origins(job: JobGraph) -> dict[int, frozenset[int]]:

@@ -86,7 +86,7 @@ def test_a_file_that_is_not_there_and_one_that_is_gone(tmp_path: Path) -> None:
     gone.write_text("x\n")
     env.read_text_file(str(gone)).print()
     gone.unlink()
-    with pytest.raises(JobExecutionError, match=r"FileNotFoundError.*gone\.txt") as caught:
+    with pytest.raises(JobExecutionError, match=r"InputError: The file .*gone\.txt is gone") as caught:
         env.execute()
     assert caught.value.operator == "Source: Text File"
 

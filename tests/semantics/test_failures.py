@@ -22,7 +22,7 @@ from firesteel.datastream import (
 )
 from firesteel.datastream.connectors.base import Sink, SinkWriter, WriterContext
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
-from firesteel.errors import JobExecutionError, SerializationError
+from firesteel.errors import FailureKind, JobExecutionError, SerializationError
 
 
 def boom(value: Any) -> Any:
@@ -308,16 +308,17 @@ def test_a_file_that_is_gone_when_the_job_runs(make_env: Any, tmp_path: Any) -> 
     env = make_env()
     env.read_text_file(str(file)).print()
     file.unlink()
-    with pytest.raises(JobExecutionError, match=r"FileNotFoundError.*gone\.txt") as caught:
+    with pytest.raises(JobExecutionError, match=r"InputError: The file .*gone\.txt is gone") as caught:
         env.execute()
     assert caught.value.operator == "Source: Text File"
+    assert caught.value.kind is FailureKind.PERMANENT
 
 
 def test_text_that_is_not_in_its_character_set(make_env: Any, tmp_path: Any) -> None:
     (tmp_path / "latin.txt").write_bytes("é\n".encode("latin-1"))
     env = make_env()
     env.read_text_file(str(tmp_path / "latin.txt")).print()
-    with pytest.raises(JobExecutionError, match="UnicodeDecodeError"):
+    with pytest.raises(JobExecutionError, match=r"InputError: .*latin\.txt, line 1: byte 0xe9 at place 1 of the line"):
         env.execute()
 
 

@@ -28,6 +28,7 @@ from firesteel.datastream import DataStream, StreamExecutionEnvironment
 from firesteel.engine.backends import table_factory
 from firesteel.engine.coordinator import BatchSizer, Coordinator
 from firesteel.engine.pickling import pickle_job
+from firesteel.engine.processing_time import ProcessingClock
 from firesteel.engine.settings import Settings
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.specs import CollectSpec
@@ -156,7 +157,7 @@ class Stage:
         self.job = JobSpec("id", "job", graph, tables=tables)
         self.payload = pickle_job(self.job)
         self.now = 0
-        self.coordinator = Coordinator(graph, Settings(), "", clock=lambda: self.now)
+        self.coordinator = Coordinator(graph, Settings(), "", clock=ProcessingClock(lambda: self.now))
         self.position = self.coordinator.initial()
         self.stores: dict[tuple[int, int], MemoryStore] = {}
         self.tasks: dict[tuple[int, int], StageTask] = {}

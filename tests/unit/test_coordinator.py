@@ -17,6 +17,7 @@ from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.engine.coordinator import BACKLOG_FROM, FIRST_BATCH, LARGEST_BATCH, BatchSizer, Coordinator, Word
+from firesteel.engine.processing_time import SPEED, ProcessingClock
 from firesteel.engine.settings import Settings
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.specs import SourceSpec
@@ -26,12 +27,20 @@ from firesteel.testing import ListSource, Record
 NONE = WatermarkStrategy.no_watermarks()
 
 
-class Clock:
+class Clock(ProcessingClock):
+    """A clock that somebody sets. What passes on the other one is told in seconds."""
+
     def __init__(self) -> None:
         self.now = 1000
+        self.passed = 0.0
+        super().__init__(lambda: self.now, lambda: self.passed)
 
-    def __call__(self) -> int:
-        return self.now
+    def jump(self, milliseconds: int) -> None:
+        self.now += milliseconds
+
+    def wait(self, milliseconds: int) -> None:
+        self.now += milliseconds
+        self.passed += milliseconds / 1000
 
 
 def coordinator(
@@ -50,7 +59,7 @@ def coordinator(
         settings or Settings(),
         "/nonexistent",
         word or (lambda: Word(wake_at() if wake_at is not None else None)),
-        clock or (lambda: 1000),
+        clock or Clock(),
     )
 
 
@@ -129,6 +138,49 @@ class TestBatches:
         first = c.next(c.initial())
         clock.now = 10
         assert c.next(first)["time"] == 1000
+
+    def test_it_does_not_stand_still_where_the_clock_jumped_ahead_and_back(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A timer of one second is due after a second, whatever the wall clock says, again and again."""
+        clock = Clock()
+        hour = 3_600_000
+        wake: list[int] = [2000]
+        source = DataGeneratorSource(lambda n: n, records_per_second=0.0001)
+        c = coordinator(lambda env: env.from_source(source, NONE, "n").print(), wake_at=lambda: wake[0], clock=clock)
+        start = c.initial()
+        clock.jump(hour)
+        ahead = c.next(start)
+        assert ahead["time"] == 1000 + hour
+        clock.jump(-hour)
+        times, offset = [ahead["time"]], ahead
+        for _ in range(8):
+            wake[0] = offset["time"] + 1000
+            clock.wait(1000)
+            assert c.next(offset) is offset, "a little slower"
+            clock.wait(60)
+            offset = c.next(offset)
+            times.append(offset["time"])
+        assert all(1000 <= b - a <= 1010 for a, b in itertools.pairwise(times))
+        assert [record.getMessage() for record in caplog.records] == [
+            "the clock is 3599.0 s behind the processing time that this job has reached: it was set back, or had been "
+            "ahead. Processing time goes on from there, slightly slower, until the clock has caught up."
+        ]
+
+    def test_a_restart_goes_on_from_the_time_that_was_logged(self) -> None:
+        clock = Clock()
+        wake = [9000]
+        source = DataGeneratorSource(lambda n: n, records_per_second=0.0001)
+        c = coordinator(lambda env: env.from_source(source, NONE, "n").print(), wake_at=lambda: wake[0], clock=clock)
+        first = c.next({**c.initial(), "batch": 5, "time": 8000})
+        assert first["time"] == 8000
+        clock.wait(500)
+        assert c.next(first) is first
+        clock.wait(600)
+        assert c.next(first)["time"] == 8000 + int(1100 * SPEED)
+        clock.wait(30_000)
+        wake[0] = 20_000
+        assert c.next(first)["time"] == clock.now, "the clock has got there"
 
     def test_an_empty_source_is_one_last_batch(self) -> None:
         c = coordinator(lambda env: env.from_collection([]).print())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
+import os
 import pickle
 import socket
 import tempfile
@@ -16,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from firesteel.connectors import record_log
 from firesteel.connectors import socket as socket_module
 from firesteel.connectors.blocks import blocks
 from firesteel.connectors.collection import CollectionSource
@@ -24,6 +27,8 @@ from firesteel.connectors.sequence import GeneratedSource, SequenceSource
 from firesteel.connectors.socket import SocketSource
 from firesteel.connectors.source import CHUNK_RECORDS, SplitSource
 from firesteel.connectors.text import TextFileSource
+from firesteel.connectors.text_positions import FileState
+from firesteel.connectors.text_reading import Range
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.errors import ProgramError
@@ -129,6 +134,12 @@ class TestGenerator:
             DataGeneratorSource("text")
 
 
+def ranges(path: Path, *bounds: int) -> list[list[Range]]:
+    """Shares of one file, with these bounds."""
+    state = FileState(str(path), path.stat().st_size, path.stat().st_mtime_ns)
+    return [[Range(state, low, high, None)] for low, high in itertools.pairwise(bounds) if low < high]
+
+
 class TestText:
     @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
@@ -150,8 +161,7 @@ class TestText:
         source = TextFileSource.of(str(file))
         cuts = sorted(ends.draw(st.lists(st.integers(0, len(content)), max_size=4)))
         bounds = [0, *cuts, len(content)]
-        shares = [(low, high) for low, high in itertools.pairwise(bounds) if low < high]
-        assert read(source, shares) == expected
+        assert read(source, ranges(file, *bounds)) == expected
 
     def test_every_single_cut(self, tmp_path: Path) -> None:
         content = "a\r\nbb\n\nçé\n\r\nlast".encode()
@@ -159,7 +169,7 @@ class TestText:
         file.write_bytes(content)
         source = TextFileSource.of(str(file))
         for cut in range(1, len(content)):
-            assert read(source, [(0, cut), (cut, len(content))]) == ["a", "bb", "", "çé", "", "last"]
+            assert read(source, ranges(file, 0, cut, len(content))) == ["a", "bb", "", "çé", "", "last"]
 
     @pytest.mark.parametrize("parallelism", [1, 3])
     def test_batches_smaller_than_a_line(self, tmp_path: Path, parallelism: int) -> None:
@@ -241,6 +251,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 class TestRecordLog:
+    @settings(deadline=None)
     @given(
         st.lists(st.lists(st.text("ab", max_size=3), max_size=4), max_size=6),
         st.sampled_from(["a", "aa", "aba", "ab", "b"]),
@@ -269,6 +280,47 @@ class TestRecordLog:
             assert (again.durable, again.complete) == (log.durable, log.complete)
             assert again.records(0, again.complete) == expected
             again.close()
+
+
+class Disk:
+    """A disk with so many bytes left. What does not fit is written in part, as the system does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left = 1 << 40
+        self.refused = 0
+        self._write, self._truncate = os.write, os.ftruncate
+        monkeypatch.setattr(record_log.os, "write", self.write)
+        monkeypatch.setattr(record_log.os, "ftruncate", self.truncate)
+
+    def write(self, descriptor: int, data: bytes) -> int:
+        if not self.left:
+            self.refused += 1
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = self._write(descriptor, data[: self.left])
+        self.left -= written
+        return written
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        self.left += os.fstat(descriptor).st_size - size
+        self._truncate(descriptor, size)
+
+
+def test_half_a_cut_in_the_file_of_cuts_is_none(tmp_path: Path) -> None:
+    """The file that says where lines broke: its writer was killed."""
+    log = RecordLog(str(tmp_path), b"\n")
+    log.append(b"one\nbro")
+    log.cut()
+    log.close()
+    with open(tmp_path / "socket.cuts", "ab") as file:
+        file.write(b"12")
+    for _ in range(2):
+        again = RecordLog(str(tmp_path), b"\n")
+        assert again.records(0, again.complete)[:2] == [b"one", b"bro"]
+        again.append(b"two")
+        again.cut()
+        again.close()
+    last = RecordLog(str(tmp_path), b"\n")
+    assert last.records(0, last.complete) == [b"one", b"bro", b"two", b"two"]
 
 
 class TestSocket:
@@ -430,6 +482,69 @@ class TestSocket:
         server.send(b"x" * 1000 + b"\n")
         wait_for(lambda: source.latest(0, 1) > 0)
         assert read(source, source.plan(0, source.latest(0, 1), 1)) == ["x" * 1000]
+
+    def test_a_full_disk_is_waited_for_and_nothing_is_lost(
+        self,
+        server: Server,
+        start: Callable[..., SocketSource],
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        disk = Disk(monkeypatch)
+        source = start()
+        server.accept()
+        server.send(b"before\n")
+        lines, position = self.lines(source, 1)
+        disk.left = 1536
+        expected = [f"line {n:05d}" for n in range(1000)]
+        server.send("".join(f"{line}\n" for line in expected).encode())
+        wait_for(lambda: disk.refused > 3)
+        assert source.latest(position, 10**6) == position, "what is not on the disk does not count"
+        disk.left = 1 << 40
+        more, position = self.lines(source, len(expected), position)
+        assert lines + more == ["before", *expected]
+        server.send(b"behind\n")
+        assert self.lines(source, 1, position)[0] == ["behind"]
+        assert len([r for r in caplog.records if "cannot be written to the job's folder" in r.message]) == 1
+        source.stop()
+        # The log is what was sent, and no connection was given up for it.
+        again = start()
+        assert read(again, again.plan(0, again._log.complete, 1)) == ["before", *expected, "behind"]
+
+    def test_a_full_disk_when_a_connection_breaks(
+        self, server: Server, start: Callable[..., SocketSource], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        disk = Disk(monkeypatch)
+        source = start()
+        server.accept()
+        server.send(b"one\nbro")
+        wait_for(lambda: source._log.durable == 7)
+        disk.left = 1
+        server.hang_up()
+        wait_for(lambda: disk.refused > 3)
+        disk.left = 1 << 40
+        server.accept()
+        server.send(b"two\n")
+        assert self.lines(source, 3)[0] == ["one", "bro", "two"]
+        source.stop()
+        again = start()
+        assert read(again, again.plan(0, again._log.complete, 1)) == ["one", "bro", "two"]
+
+    def test_a_job_that_ends_while_the_disk_is_full(
+        self,
+        server: Server,
+        start: Callable[..., SocketSource],
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        disk = Disk(monkeypatch)
+        source = start()
+        server.accept()
+        disk.left = 2
+        server.send(b"one\n")
+        wait_for(lambda: disk.refused > 1)
+        source.stop()
+        assert "4 bytes were received that could not be written" in caplog.text
 
     def test_without_retries_it_ends_with_the_connection(
         self, server: Server, start: Callable[..., SocketSource]

@@ -31,6 +31,7 @@ from firesteel.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from firesteel.datastream.window import CountTrigger, EventTimeSessionWindows, SlidingEventTimeWindows
 from firesteel.engine.coordinator import Coordinator
 from firesteel.engine.pickling import pickle_job
+from firesteel.engine.processing_time import ProcessingClock
 from firesteel.engine.settings import Settings
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
@@ -94,7 +95,9 @@ class Run:
         self.job = JobSpec("id", "job", graph)
         self.payload = pickle_job(self.job)
         ticks = iter(range(1000, 10**6, 1000))
-        self.coordinator = Coordinator(graph, Settings(max_records=batch), "", clock=lambda: next(ticks))
+        self.coordinator = Coordinator(
+            graph, Settings(max_records=batch), "", clock=ProcessingClock(lambda: next(ticks))
+        )
         self.stores: dict[tuple[int, int], MemoryStore] = {}
         self.tasks: dict[tuple[int, int], StageTask] = {}
 

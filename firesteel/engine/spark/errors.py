@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from firesteel.engine.spark.jvm_failure import jvm_failure
 from firesteel.engine.spark.state_files import damaged_state
 from firesteel.errors import FiresteelError, JobExecutionError
 from firesteel.runtime.failures import OperatorFailure, find_failure
@@ -25,6 +26,9 @@ def translate(error: BaseException, query: str | None = None) -> BaseException:
     damaged = damaged_state(text, query)
     if damaged is not None:
         return damaged
+    reason = jvm_failure(error, text)
+    if reason is not None:
+        return JobExecutionError(reason, cause_text=text)
     said = _first_lines(text)
     if "Python worker exited unexpectedly" in said:
         # Spark goes on with advice about switches that do not help here.

@@ -13,6 +13,7 @@ import time
 from dataclasses import asdict, replace
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from firesteel.common.checkpoint_statistics import CheckpointStatistics
@@ -41,6 +42,7 @@ from firesteel.engine.spark.files import pack_job, write_job
 from firesteel.engine.spark.hadoop import HadoopStorage
 from firesteel.engine.spark.jvm_process import jvm_process
 from firesteel.engine.spark.lifeline import Lifeline
+from firesteel.engine.spark.masters import is_local
 from firesteel.engine.spark.query_progress import sizes
 from firesteel.engine.spark.session import get_session, import_paths, ship_files
 from firesteel.engine.spark.source import CONTROL, HELD, STEER, FiresteelDataSource
@@ -49,6 +51,7 @@ from firesteel.engine.storage import LOCAL, Storage, is_remote
 from firesteel.engine.submission import Submission
 from firesteel.errors import CheckpointError, ConfigurationError, JobExecutionError, SavepointError
 from firesteel.graph.specs import SourceSpec
+from firesteel.runtime.driver_results import remove_results
 from firesteel.runtime.snapshots.restoring import united
 from firesteel.runtime.snapshots.saved import StateChunk
 
@@ -70,6 +73,8 @@ class SparkJob(EngineJob):
     def __init__(self, submission: Submission) -> None:
         super().__init__(submission)
         self._directory: str | None = None
+        self._results: str | None = None
+        """Where tasks leave large results for the driver."""
         self._query: Any = None
         self._failure: BaseException | None = None
         self._session: SparkSession | None = None
@@ -180,6 +185,11 @@ class SparkJob(EngineJob):
         whole = replace(whole, files=self._files)
         if self._lifeline is not None:
             payload = replace(payload, lifeline=self._lifeline.address)
+        if is_local(session.sparkContext.master):
+            # Tasks run on this machine.
+            self._results = os.path.join(self._directory, "results")
+            os.makedirs(self._results, mode=0o700, exist_ok=True)
+            payload = replace(payload, results=self._results)
         write_job(self._directory, payload, whole, self.settings, folder.sources, self.restore, self._united())
         self._steer()
         folder.clear_unless_begun()
@@ -234,6 +244,8 @@ class SparkJob(EngineJob):
         self.checkpoints.began(batch)
         cells = frame.select("f").toArrow().column("f").to_pylist()
         self.inbox.take(batch, cells)
+        if self._results is not None:
+            remove_results(self._results)
         self._tell_coordinator()
         if self._folder is not None and self.checkpointing.folder is not None:
             self._folder.begun(self.inbox.progress.union_lists)
@@ -298,7 +310,12 @@ class SparkJob(EngineJob):
             raise translate(error, None if self._folder is None else self._folder.query) from error
         finally:
             watcher.stop()
-            if self._query is not None:
+            self._stop_query()
+
+    def _stop_query(self) -> None:
+        if self._query is not None:
+            # With the JVM the query is gone, too, and what ended the job is known already.
+            with contextlib.suppress(OSError, Py4JError):
                 self._query.stop()
 
     def _serve_savepoints(self) -> None:
@@ -466,7 +483,7 @@ class SparkJob(EngineJob):
 
     def interrupt(self) -> None:
         if self._query is not None:
-            self._query.stop()
+            self._stop_query()
         elif self._session is not None:
             self._session.sparkContext.cancelJobGroup(self.job_id)
 

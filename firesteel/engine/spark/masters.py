@@ -12,11 +12,20 @@ import socket
 
 from firesteel.errors import ConfigurationError, SetupError
 
-__all__ = ["check_master", "check_name"]
+__all__ = ["check_master", "check_name", "is_local"]
 
 CONNECT_SECONDS = 3.0
 _PREFIX = "spark://"
 _PLACE = re.compile(r"(?P<host>\[[^\]]+\]|[^:/\[\]]+):(?P<port>\d{1,5})")
+
+
+def is_local(master: str) -> bool:
+    """Whether a master's tasks run on this machine, with the driver's files.
+
+    >>> is_local("local[2]"), is_local("spark://host:7077"), is_local("local-cluster[2,1,1024]")
+    (True, False, False)
+    """
+    return master == "local" or master.startswith("local[")
 
 
 _NAME = re.compile(r"memory|local|local\[(\d+|\*)(, *\d+)?\]|local-cluster\[.*\]|yarn|(spark|k8s)://.+")

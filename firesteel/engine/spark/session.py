@@ -27,7 +27,7 @@ from firesteel.engine.spark.jvm_process import (
     remove_with_jvm,
     temporary_folder_flag,
 )
-from firesteel.engine.spark.masters import check_master
+from firesteel.engine.spark.masters import check_master, is_local
 from firesteel.engine.spark.output import LOG_LEVEL, forward_worker_output
 from firesteel.engine.spark.submit_settings import submitted_by_file
 from firesteel.engine.spark.warmup import warm_up_later
@@ -67,6 +67,8 @@ DEFAULTS = {
     "spark.sql.streaming.minBatchesToRetain": "100",
     # Frames are large rows: few of them make a batch on the way to Python.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+    # And few bytes: each running task has such a batch in memory.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
 }
 
 _FEW_ARENAS = ("MALLOC_ARENA_MAX", "2")
@@ -99,13 +101,9 @@ def get_session(settings: Settings, name: str, lasting: bool = False) -> SparkSe
         return _start(settings, name, lasting)
 
 
-def _is_local(master: str) -> bool:
-    return master == "local" or master.startswith("local[")
-
-
 def _check_master(settings: Settings, session: SparkSession) -> None:
     wanted, there = settings.master, session.sparkContext.master
-    if _is_local(wanted) and _is_local(there):
+    if is_local(wanted) and is_local(there):
         return
     if wanted != there:
         raise ConfigurationError(
@@ -127,7 +125,7 @@ def _start(settings: Settings, name: str, lasting: bool) -> SparkSession:
     check_master(settings.master)
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.home)
-    local = _is_local(settings.master)
+    local = is_local(settings.master)
     # No folder for tables in the user's working directory.
     warehouse = {"spark.sql.warehouse.dir": str(scratch_folder() / "warehouse")}
     options = {**DEFAULTS, **warehouse, **(LOCAL if local else ELSEWHERE), **settings.spark}
@@ -258,7 +256,7 @@ def _first_line(text: str, containing: str) -> str:
 
 def import_paths(settings: Settings) -> tuple[str, ...]:
     """Where local workers should look for modules too: the places this process looks in, the script's folder first."""
-    if not _is_local(settings.master):
+    if not is_local(settings.master):
         return ()
     paths = IMPORTS.without_files(sys.path)
     return tuple(os.path.abspath(path or os.curdir) for path in paths if not path.endswith(".zip"))
@@ -266,5 +264,5 @@ def import_paths(settings: Settings) -> tuple[str, ...]:
 
 def ship_files(session: SparkSession, files: JobFiles | None) -> None:
     """Sends the job's Python files to wherever its workers will be. Those of this machine find them where they are."""
-    if files is not None and not _is_local(session.sparkContext.master):
+    if files is not None and not is_local(session.sparkContext.master):
         session.sparkContext.addArchive(f"{archive_of(files)}#{files.name}")

@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from firesteel.common.private_files import open_private
 from firesteel.engine.imports import IMPORTS
 from firesteel.engine.payload import JobPayload
+from firesteel.engine.spark.masters import is_local
 from firesteel.runtime.failures import carried
 
 # Three processes that Spark starts for a source import this module and only one of them plans batches.
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from firesteel.engine.coordinator import Coordinator, Word
+    from firesteel.engine.settings import Settings
     from firesteel.runtime.task import SourceShare
 
 __all__ = ["CONTROL", "FRAME_SCHEMA", "HELD", "STEER", "FiresteelDataSource"]
@@ -37,12 +39,45 @@ HELD = "held"
 """The coordinator's answer to a word of hold: no batch is under way, and none will begin."""
 
 
-class _Share(InputPartition):
-    """What one task reads, pickled: the functions of a share's records are known in the worker only."""
+SHARES = "shares"
+"""The folder of shares that are too large for the JVM's heap, where tasks run on this machine."""
 
-    def __init__(self, share: SourceShare) -> None:
+_INLINE = 1 << 20
+
+
+class _Share(InputPartition):
+    """What one task reads, pickled: the functions of a share's records are known in the worker only.
+
+    Spark has the shares of a batch in the JVM's heap, several times over. So a large one goes into a file instead, by
+    its batch's number: a batch that is planned again writes the same."""
+
+    def __init__(self, share: SourceShare, batch: int, folder: str | None) -> None:
         super().__init__(None)
         self.pickled = pickle.dumps(share, pickle.HIGHEST_PROTOCOL)
+        self.path: str | None = None
+        if folder is not None and len(self.pickled) > _INLINE:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            self.path = os.path.join(folder, f"{batch}-{share.subtask}")
+            with open_private(self.path + ".new", "wb") as file:
+                file.write(self.pickled)
+            os.replace(self.path + ".new", self.path)
+            self.pickled = b""
+
+    def load(self) -> SourceShare:
+        if self.path is None:
+            share: SourceShare = pickle.loads(self.pickled)
+            return share
+        with open(self.path, "rb") as file:
+            stored: SourceShare = pickle.load(file)
+        return stored
+
+
+def _let_go(folder: str | None, batch: int) -> None:
+    """Deletes the shares of batches that are done."""
+    if folder is not None and os.path.isdir(folder):
+        for name in os.listdir(folder):
+            if int(name.split("-")[0]) <= batch:
+                os.unlink(os.path.join(folder, name))
 
 
 def read(payload: JobPayload, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -53,7 +88,7 @@ def read(payload: JobPayload, partition: InputPartition) -> Iterator[pa.RecordBa
     assert isinstance(partition, _Share)
     schema = pa.schema([("r", pa.int32()), ("f", pa.binary())])
     IMPORTS.switch(payload.files)
-    for token, cell in worker.run_source(payload, pickle.loads(partition.pickled)):
+    for token, cell in worker.run_source(payload, partition.load()):
         arrays = [pa.array([token], pa.int32()), pa.array([cell], pa.binary())]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -63,9 +98,10 @@ class _StreamReader(DataSourceStreamReader):
         self._directory = directory
         self._payload: JobPayload = _load(directory, "tasks.pkl")
         self._coordinator: Coordinator | None = None
+        self._shares: str | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_directory": self._directory, "_payload": self._payload, "_coordinator": None}
+        return {"_directory": self._directory, "_payload": self._payload, "_coordinator": None, "_shares": None}
 
     def _running(self) -> Coordinator:
         """Made on first use: of the processes that hold a reader only one plans batches."""
@@ -74,6 +110,7 @@ class _StreamReader(DataSourceStreamReader):
             from firesteel.engine.folder_lock import hold_as_coordinator
 
             payload, settings, durable, restore, united = _load(self._directory, "coordinator.pkl")
+            self._shares = _shares(self._directory, settings)
             self._lock = hold_as_coordinator(os.path.dirname(durable))
             control = _Control(os.path.join(durable, CONTROL), os.path.join(self._directory, STEER))
             self._coordinator = Coordinator(
@@ -101,7 +138,8 @@ class _StreamReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         with carried():
-            return [_Share(share) for share in self._running().plan(start, end)]
+            shares = self._running().plan(start, end)
+            return [_Share(share, end["batch"], self._shares) for share in shares]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read(self._payload, partition)
@@ -109,6 +147,7 @@ class _StreamReader(DataSourceStreamReader):
     def commit(self, end: dict[str, Any]) -> None:
         with carried():
             self._running().committed(end)
+            _let_go(self._shares, end["batch"])
 
     def stop(self) -> None:
         if self._coordinator is not None:
@@ -130,7 +169,8 @@ class _BatchReader(DataSourceReader):
             payload, settings, durable, *_ = _load(self._directory, "coordinator.pkl")
             coordinator = Coordinator(payload.load().graph, settings, durable)
             try:
-                return [_Share(share) for share in coordinator.everything()]
+                folder = _shares(self._directory, settings)
+                return [_Share(share, 0, folder) for share in coordinator.everything()]
             finally:
                 coordinator.stop()
 
@@ -177,6 +217,10 @@ class _Control:
                 # Not written yet, or being replaced: the next look will do.
                 continue
         return Word(**self._said)
+
+
+def _shares(directory: str, settings: Settings) -> str | None:
+    return os.path.join(directory, SHARES) if is_local(settings.master) else None
 
 
 def _load(directory: str, name: str) -> Any:

@@ -64,7 +64,7 @@ class Tasks:
             if payload.job_id not in self._lines:
                 self._meet(payload)
             # Each task has copies of the functions, as if it had a process of its own.
-            task = self._tasks[key] = StageTask(payload.load(), stage, subtask)
+            task = self._tasks[key] = StageTask(payload.load(), stage, subtask, payload.results)
         return task
 
     def renew(self, payload: JobPayload, stage: int, subtask: int) -> StageTask:

@@ -47,4 +47,5 @@ def _as_cells(task: StageTask, subtask: int, frames: Iterator[Frame]) -> Iterato
     tokens = partition_tokens(task.job_parallelism)
     for frame in frames:
         target = subtask if frame.stage == DRIVER else frame.target
-        yield tokens[target], frame.to_bytes()
+        for cell in frame.cells():
+            yield tokens[target], cell

@@ -8,6 +8,7 @@ from firesteel.datastream.connectors.base import WriterContext
 from firesteel.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, SinkSpec
 from firesteel.runtime.context import SinkContext
 from firesteel.runtime.crash_points import CrashPoint
+from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.frames import first_unpicklable
 from firesteel.runtime.operators.base import Operator, Placement, handles
 from firesteel.runtime.watermarks import MIN_TIMESTAMP
@@ -41,6 +42,8 @@ class CollectOperator(Operator):
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
         try:
             self.placement.to_driver("collect", self.node.id, values)
+        except OperatorFailure:
+            raise
         except Exception as error:
             raise self.failure(error, first_unpicklable(values)) from error
 

@@ -10,6 +10,7 @@ from firesteel.connectors.source import Chunk, Split
 from firesteel.graph.specs import SourceSpec
 from firesteel.runtime.event_time import EventTime
 from firesteel.runtime.operators.base import Operator, Placement, handles
+from firesteel.runtime.pace import Pace
 
 __all__ = ["SourceOperator"]
 
@@ -43,8 +44,8 @@ class SourceOperator(Operator):
         super().begin(store, header, now)
         self.event_time.begin(header, self.splits, self.held)
 
-    def read(self, share: Any, ended: bool) -> Iterator[int]:
-        """Reads one subtask's share of a batch chunk by chunk. Yields the number of records of each."""
+    def read(self, share: Any, ended: bool, pace: Pace) -> Iterator[int]:
+        """Reads one subtask's share of a batch piece by piece. Yields the number of records of each."""
         if share is not None:
             for part in self._parts(share):
                 if isinstance(part, Split):
@@ -53,12 +54,12 @@ class SourceOperator(Operator):
                     if self._own_time:
                         self.event_time.take(part)
                 else:
-                    values, timestamps = part
-                    if self._own_time:
-                        self.out.emit(values, timestamps)
-                    else:
-                        self.event_time.process(values, timestamps)
-                    yield len(values)
+                    for values, timestamps in _pieces(part, pace):
+                        if self._own_time:
+                            self.out.emit(values, timestamps)
+                        else:
+                            self.event_time.process(values, timestamps)
+                        yield len(values)
         if ended:
             self.event_time.end()
 
@@ -70,3 +71,15 @@ class SourceOperator(Operator):
 
     def finish(self, last: bool) -> None:
         self.event_time.finish()
+
+
+def _pieces(chunk: Chunk, pace: Pace) -> Iterator[Chunk]:
+    values, timestamps = chunk
+    if len(values) <= pace.records:
+        yield chunk
+        return
+    start = 0
+    while start < len(values):
+        piece = slice(start, start + pace.records)
+        yield values[piece], None if timestamps is None else timestamps[piece]
+        start = piece.stop

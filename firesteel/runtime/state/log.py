@@ -29,6 +29,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from firesteel.runtime.pace import about
 from firesteel.runtime.state.store import StateStore, damaged, unpickled
 from firesteel.runtime.state.tables import KEEP, NEW, Entry, Judge, Table
 
@@ -39,6 +40,7 @@ _CELL = struct.Struct(">Q")
 SEGMENT = 16384
 """The most entries of a segment."""
 SEGMENT_BYTES = 512 * 1024
+LARGEST_SEGMENT = 4 << 20
 PILE = 16
 """How many segments may lie around that are not half full; below a sixteenth of that they are a pile of their own."""
 SLACK = 1024
@@ -205,8 +207,12 @@ class LogTable(Table):
         at = 0
         while at < len(written):
             chunk = written[at : at + self._per_segment]
+            values = [entry[0] for entry in chunk]
+            # The JVM has several copies of a cell while it stores it: large values do not share one.
+            while len(chunk) > 1 and about(values) > LARGEST_SEGMENT:
+                chunk, values = chunk[: len(chunk) // 2], values[: len(chunk) // 2]
             at += len(chunk)
-            number, cell = self._segment([entry[2] for entry in chunk], [entry[0] for entry in chunk])
+            number, cell = self._segment([entry[2] for entry in chunk], values)
             for entry in chunk:
                 entry[1] = number
             yield self._cell(number), cell
@@ -241,8 +247,10 @@ class LogTable(Table):
             return budget > 0
 
         full = self._per_segment // 2
-        small = [number for number, size in sizes.items() if size < full // PILE]
-        middle = [number for number, size in sizes.items() if full // PILE <= size < full]
+        # One of few entries that are large is not small.
+        light = [(number, size) for number, size in sizes.items() if self._cells.get(number, 0) < SEGMENT_BYTES]
+        small = [number for number, size in light if size < full // PILE]
+        middle = [number for number, size in light if full // PILE <= size < full]
         for pile in (small, middle):
             if len(pile) >= PILE:
                 all(map(choose, pile))

@@ -17,6 +17,8 @@ from typing import Any
 __all__ = ["SparkStore"]
 
 WINDOW = 64
+WINDOW_BYTES = 16 << 20
+"""So much is sent ahead at most, apart from a single request that is larger."""
 
 
 class SparkStore:
@@ -58,9 +60,17 @@ class SparkStore:
                     self._map.updateValue((key,), (value,))
             return
         put, remove = self._requests.put, self._requests.remove
-        for window in _windows(changes):
-            self._send([remove(key) if value is None else put(key, value) for key, value in window])
-            self._collect(but=len(window))
+        messages: list[bytes] = []
+        size = 0
+        for key, value in changes:
+            message = remove(key) if value is None else put(key, value)
+            messages.append(message)
+            size += len(message)
+            if len(messages) >= WINDOW or size >= WINDOW_BYTES:
+                self._send(messages)
+                self._collect(but=len(messages))
+                messages, size = [], 0
+        self._send(messages)
         self._collect()
 
     # One window of requests is ahead of the answers that are waited for, so that neither side idles. It cannot block:

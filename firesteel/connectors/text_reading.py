@@ -1,0 +1,164 @@
+"""Reads the lines of one byte range of a file, in a task."""
+
+from __future__ import annotations
+
+import os
+from typing import IO, NamedTuple
+
+from firesteel.connectors.compressed import codec_of, damaged, open_binary, skip
+from firesteel.connectors.source import CHUNK_RECORDS, Chunks
+from firesteel.connectors.text_positions import FileState, changed, gone
+from firesteel.errors import InputError
+
+__all__ = ["Range", "RangeReader"]
+
+CHUNK_BYTES = 8 << 20
+
+
+class Range(NamedTuple):
+    """Bytes of a file, as it was when the batch was planned."""
+
+    file: FileState
+    low: int
+    high: int
+    mark: int | None
+    """A checksum of what stands before ``high``, if it is known."""
+
+
+class _Opened(NamedTuple):
+    path: str
+    size: int
+    modified: int
+    file: IO[bytes]
+    high: int
+    """Where the range ended that was read last."""
+    at: int
+    """Where the file stands: at the first line that starts behind that."""
+
+
+class RangeReader:
+    """Gives the lines that start in a range: a line belongs to the range in which its first byte lies.
+
+    A compressed file stays open for the range that follows.
+    """
+
+    def __init__(self, charset: str, errors: str) -> None:
+        self._charset = charset
+        self._errors = errors
+        self._opened: _Opened | None = None
+
+    def read(self, one: Range) -> Chunks:
+        path = one.file.path
+        file, at = self._open(one)
+        # The file's last line ends where the file ended when the batch was planned, whatever was added since. Of a
+        # compressed file, which must not change at all, that is its end anyway.
+        end = one.file.size if codec_of(path) is None else None
+        lines: list[bytes] = []
+        first, size = at, 0
+        try:
+            while at < one.high:
+                line = self._line(file, path)
+                if not line:
+                    raise changed(path, f"it ends at byte {at} and had {one.high} when the batch was planned")
+                if end is not None and at + len(line) > end:
+                    line = line[: end - at]
+                at += len(line)
+                size += len(line)
+                lines.append(line)
+                if len(lines) >= CHUNK_RECORDS or size >= CHUNK_BYTES:
+                    yield self._decoded(lines, path, first), None
+                    lines, first, size = [], at, 0
+            grown = one.file.compare(self._state(file, path))
+            if grown and one.mark is not None and one.file.mark(one.high) != one.mark:
+                raise changed(path, "it was replaced by another one")
+            if lines:
+                yield self._decoded(lines, path, first), None
+        except BaseException:
+            file.close()
+            raise
+        if codec_of(path) is None:
+            file.close()
+        else:
+            self._opened = _Opened(path, one.file.size, one.file.modified, file, one.high, at)
+
+    def _open(self, one: Range) -> tuple[IO[bytes], int]:
+        """The file at the first line that starts in the range."""
+        path, low = one.file.path, one.low
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            same = opened[:3] == (path, one.file.size, one.file.modified)
+            if same and opened.high == low:
+                return opened.file, opened.at
+            opened.file.close()
+        try:
+            file = open_binary(path)
+        except FileNotFoundError:
+            raise gone(path) from None
+        try:
+            one.file.compare(self._state(file, path))
+            if not low:
+                return file, 0
+            if codec_of(path) is None:
+                file.seek(low - 1)
+            elif skip(file, low - 1, path) < low - 1:
+                raise changed(path, "it holds less than it did")
+            return file, low - 1 + len(self._line(file, path))
+        except BaseException:
+            file.close()
+            raise
+
+    @staticmethod
+    def _state(file: IO[bytes], path: str) -> os.stat_result:
+        try:
+            return os.stat(file.fileno() if codec_of(path) is None else path)
+        except FileNotFoundError:
+            raise gone(path) from None
+
+    @staticmethod
+    def _line(file: IO[bytes], path: str) -> bytes:
+        try:
+            return file.readline()
+        except OSError as error:
+            if codec_of(path) is None:
+                raise
+            raise damaged(path, error) from error
+
+    def _decoded(self, lines: list[bytes], path: str, first: int) -> list[str]:
+        charset, errors = self._charset, self._errors
+        try:
+            return [line.removesuffix(b"\n").removesuffix(b"\r").decode(charset, errors) for line in lines]
+        except UnicodeDecodeError:
+            raise self._undecodable(lines, path, first) from None
+
+    def _undecodable(self, lines: list[bytes], path: str, first: int) -> InputError:
+        """Which line it is: counted now, because nobody counts lines that are well."""
+        for line in lines:
+            try:
+                line.decode(self._charset, self._errors)
+            except UnicodeDecodeError as error:
+                number = 1 + _lines_before(path, first)
+                byte = line[error.start]
+                return InputError(
+                    f"{path}, line {number}: byte 0x{byte:02x} at place {error.start + 1} of the line is not valid "
+                    f"{self._charset} ({error.reason}). Name the file's character set (charset_name), or let such "
+                    "bytes be replaced with read_text_file(..., errors='replace')."
+                )
+            first += len(line)
+        raise AssertionError("all lines could be decoded the second time")
+
+    def close(self) -> None:
+        if self._opened is not None:
+            self._opened.file.close()
+            self._opened = None
+
+
+def _lines_before(path: str, place: int) -> int:
+    with open_binary(path) as file:
+        count = 0
+        while place > 0:
+            content = file.read(min(place, 1 << 20))
+            if not content:
+                break
+            count += content.count(b"\n")
+            place -= len(content)
+    return count

@@ -1,0 +1,317 @@
+"""Text files that change, are compressed, or are no text: nothing is lost or read twice without an error."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import itertools
+import json
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from firesteel.connectors import text_reading
+from firesteel.connectors.compressed import Lengths
+from firesteel.connectors.text import BYTES_PER_RECORD, TextFileSource
+from firesteel.errors import InputError, ProgramError
+
+
+def numbered(name: str, low: int, high: int) -> list[str]:
+    return [f"{name} {n:05d}" for n in range(low, high)]
+
+
+def write(path: Path, lines: list[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines))
+
+
+def read_from(source: TextFileSource, position: Any, batch: int = 10**9) -> tuple[list[str], Any]:
+    """All lines behind a position, and the position behind them. Positions go through JSON, as in Spark's log."""
+    found: list[str] = []
+    while not source.ended(position):
+        end = json.loads(json.dumps(source.latest(position, batch)))
+        found += lines_of(source, position, end)
+        position = end
+    return found, position
+
+
+def lines_of(source: TextFileSource, start: Any, end: Any, parallelism: int = 2) -> list[str]:
+    tasks = pickle.loads(pickle.dumps(source.for_tasks()))
+    shares = [share for share in source.plan(start, end, parallelism) if share]
+    return [line for share in shares for lines, _ in tasks.read(share) for line in lines]
+
+
+def touch_later(path: Path) -> None:
+    """A later modification time, however coarse the file system's clock is."""
+    later = path.stat().st_mtime_ns + 10**9
+    os.utime(path, ns=(later, later))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in "abc":
+        write(tmp_path / name, numbered(name, 0, 100))
+    return tmp_path
+
+
+def part_of(folder: Path, records: int) -> tuple[list[str], Any]:
+    """What a first run reads of a folder before it is stopped."""
+    source = TextFileSource.of(str(folder))
+    end = json.loads(json.dumps(source.latest(source.initial(), records)))
+    return lines_of(source, source.initial(), end), end
+
+
+ALL = [line for name in "abc" for line in numbered(name, 0, 100)]
+
+
+class TestFilesThatChange:
+    def test_a_file_that_is_truncated_while_it_is_read(self, folder: Path) -> None:
+        source = TextFileSource.of(str(folder))
+        position = source.latest(source.initial(), 10)
+        os.truncate(folder / "a", 500)
+        with pytest.raises(InputError, match=r"The file .*/a was changed.* it had 800 bytes and has 500 now"):
+            read_from(source, position)
+
+    def test_a_file_that_is_truncated_between_the_plan_and_the_read(self, folder: Path) -> None:
+        source = TextFileSource.of(str(folder))
+        position = source.latest(source.initial(), 10**6)
+        os.truncate(folder / "b", 500)
+        with pytest.raises(InputError, match=r"The file .*/b was changed"):
+            lines_of(source, source.initial(), position)
+
+    def test_a_file_that_is_truncated_in_the_middle_of_a_read(self, folder: Path, monkeypatch: Any) -> None:
+        monkeypatch.setattr(text_reading, "CHUNK_RECORDS", 10)
+        source = TextFileSource.of(str(folder / "a"))
+        (share,) = source.plan(source.initial(), source.latest(source.initial(), 10**6), 1)
+        chunks = source.read(share)
+        next(chunks)
+        os.truncate(folder / "a", 100)
+        with pytest.raises(InputError, match=r"The file .*/a was changed"):
+            list(chunks)
+
+    def test_a_file_that_is_replaced_by_a_longer_one(self, folder: Path) -> None:
+        source = TextFileSource.of(str(folder / "a"))
+        start, position = source.initial(), source.latest(source.initial(), 10)
+        whole = source.latest(start, 10**6)
+        write(folder / "new", numbered("z", 0, 200))
+        os.replace(folder / "new", folder / "a")
+        with pytest.raises(InputError, match=r"it was replaced by another one"):
+            source.latest(position, 10)
+        with pytest.raises(InputError, match=r"it was replaced by another one"):
+            lines_of(source, position, whole)
+
+    def test_a_file_that_is_written_anew_with_as_many_bytes(self, folder: Path) -> None:
+        source = TextFileSource.of(str(folder))
+        position = source.latest(source.initial(), 10)
+        write(folder / "a", numbered("z", 0, 100))
+        touch_later(folder / "a")
+        with pytest.raises(InputError, match=r"The file .*/a was changed.* it was written to"):
+            source.latest(position, 10)
+
+    def test_what_is_added_to_a_file_while_a_job_reads_it_is_left_for_the_next(self, folder: Path) -> None:
+        source = TextFileSource.of(str(folder))
+        position = source.latest(source.initial(), 5)
+        first = lines_of(source, source.initial(), position)
+        with open(folder / "a", "a") as file:
+            file.write("more\n")
+        rest, end = read_from(source, position, 7)
+        assert first + rest == ALL
+        assert read_from(TextFileSource.of(str(folder)), end)[0] == ["more"]
+
+    def test_a_last_line_without_an_end_is_what_it_was(self, tmp_path: Path) -> None:
+        (tmp_path / "a").write_text("one\ntwo")
+        source = TextFileSource.of(str(tmp_path))
+        with open(tmp_path / "a", "a") as file:
+            file.write(" and more\nthree\n")
+        lines, end = read_from(source, source.initial())
+        assert lines == ["one", "two"]
+        with pytest.raises(InputError, match="something was added to its last line"):
+            TextFileSource.of(str(tmp_path)).ended(end)
+
+
+class TestFilesThatChangeBetweenTwoRuns:
+    @pytest.mark.parametrize("name", ["0", "bb", "z"], ids=["before", "between", "behind"])
+    @pytest.mark.parametrize("records", [1, 20, 10**6], ids=["begun", "second file", "finished"])
+    def test_a_file_that_was_added_is_read(self, folder: Path, name: str, records: int) -> None:
+        first, position = part_of(folder, records)
+        write(folder / name, numbered("new", 0, 50))
+        rest, _ = read_from(TextFileSource.of(str(folder)), position, 3)
+        assert sorted(first + rest) == sorted(ALL + numbered("new", 0, 50))
+        assert [line for line in first + rest if not line.startswith("new")] == ALL
+
+    def test_a_finished_file_may_go(self, folder: Path) -> None:
+        first, position = part_of(folder, 20)
+        assert first[-1].startswith("b"), "the first file was finished"
+        (folder / "a").unlink()
+        rest, _ = read_from(TextFileSource.of(str(folder)), position)
+        assert first + rest == ALL
+
+    def test_a_file_that_was_not_begun_may_go(self, folder: Path) -> None:
+        first, position = part_of(folder, 1)
+        (folder / "c").unlink()
+        rest, _ = read_from(TextFileSource.of(str(folder)), position)
+        assert first + rest == ALL[:200]
+
+    def test_a_file_that_was_begun_may_not_go(self, folder: Path) -> None:
+        _, position = part_of(folder, 1)
+        (folder / "a").unlink()
+        with pytest.raises(InputError, match=r"The file .*/a is gone, and the job has not read all of it"):
+            read_from(TextFileSource.of(str(folder)), position)
+
+    @pytest.mark.parametrize("records", [1, 10**6], ids=["begun", "finished"])
+    def test_a_file_that_has_shrunk(self, folder: Path, records: int) -> None:
+        _, position = part_of(folder, records)
+        os.truncate(folder / "a", 400)
+        with pytest.raises(InputError, match=r"The file .*/a was changed.* it had 800 bytes when the job's position"):
+            read_from(TextFileSource.of(str(folder)), position)
+
+    @pytest.mark.parametrize("records", [1, 10**6], ids=["begun", "finished"])
+    @pytest.mark.parametrize("lines", [100, 150], ids=["as long", "longer"])
+    def test_a_file_that_was_replaced(self, folder: Path, records: int, lines: int) -> None:
+        _, position = part_of(folder, records)
+        write(folder / "a", numbered("z", 0, lines))
+        touch_later(folder / "a")
+        with pytest.raises(InputError, match=r"The file .*/a was changed.* it is not the file that was read"):
+            read_from(TextFileSource.of(str(folder)), position)
+
+    @pytest.mark.parametrize("records", [1, 10**6], ids=["begun", "finished"])
+    def test_lines_that_were_added_are_read(self, folder: Path, records: int) -> None:
+        first, position = part_of(folder, records)
+        with open(folder / "a", "a") as file:
+            file.writelines(f"{line}\n" for line in numbered("a", 100, 150))
+        rest, _ = read_from(TextFileSource.of(str(folder)), position, 3)
+        assert sorted(first + rest) == sorted(ALL + numbered("a", 100, 150))
+
+    def test_positions_of_earlier_versions(self, folder: Path) -> None:
+        """They counted the bytes of all files in a row."""
+        source = TextFileSource.of(str(folder / "a"))
+        assert read_from(source, 80)[0] == numbered("a", 10, 100)
+        assert source.ended(800)
+        assert lines_of(source, 0, 80) == numbered("a", 0, 10)
+        whole = TextFileSource.of(str(folder))
+        assert read_from(whole, 0)[0] == ALL
+        with pytest.raises(InputError, match="saved by an earlier version of Firesteel"):
+            whole.latest(80, 10)
+
+
+def test_positions_are_small(folder: Path) -> None:
+    source = TextFileSource.of(str(folder))
+    _, end = read_from(source, source.initial())
+    assert len(json.dumps(end)) < 3 * (len(str(folder)) + 80)
+
+
+def zstd(content: bytes) -> bytes:
+    buffer = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(buffer, "zstd") as stream:
+        stream.write(content)
+    return bytes(buffer.getvalue().to_pybytes())
+
+
+CODECS: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "bz2": bz2.compress, "zst": zstd}
+
+
+@pytest.mark.parametrize("ending", CODECS)
+class TestCompressed:
+    LINES = numbered("line", 0, 3000)
+
+    @pytest.fixture
+    def file(self, tmp_path: Path, ending: str) -> Path:
+        file = tmp_path / f"text.{ending}"
+        file.write_bytes(CODECS[ending]("".join(f"{line}\n" for line in self.LINES).encode()))
+        return file
+
+    @pytest.mark.parametrize("batch", [1, 7, 100, 10**6])
+    def test_every_line_once(self, file: Path, batch: int) -> None:
+        source = TextFileSource.of(str(file))
+        assert read_from(source, source.initial(), batch)[0] == self.LINES
+
+    def test_a_task_goes_on_where_it_was_and_a_new_one_finds_the_place(self, file: Path, monkeypatch: Any) -> None:
+        source = TextFileSource.of(str(file))
+        ends = [source.initial()]
+        while not source.ended(ends[-1]):
+            ends.append(source.latest(ends[-1], 50))
+        shares = [source.plan(a, b, 1)[0] for a, b in itertools.pairwise(ends)]
+        opened: list[str] = []
+        monkeypatch.setattr(
+            text_reading, "open_binary", lambda path, o=text_reading.open_binary: opened.append(path) or o(path)
+        )
+        found = [line for share in shares for lines, _ in source.read(share) for line in lines]
+        assert found == self.LINES
+        assert len(opened) == 1
+        # A batch that is repeated, and one that another process reads.
+        for at in (5, 3):
+            again = [line for lines, _ in source.read(shares[at]) for line in lines]
+            fresh = [line for lines, _ in TextFileSource((), "UTF-8").read(shares[at]) for line in lines]
+            assert again == fresh
+            assert set(again) < set(self.LINES)
+
+    def test_several_subtasks_share_several_files(self, file: Path, ending: str) -> None:
+        (file.parent / f"text2.{ending}").write_bytes(file.read_bytes())
+        write(file.parent / "text3", ["plain"] * 100)
+        source = TextFileSource.of(str(file.parent))
+        end = source.latest(source.initial(), 10**6)
+        assert source.ended(end)
+        assert lines_of(source, source.initial(), end, 3) == self.LINES * 2 + ["plain"] * 100
+
+    def test_the_end_is_known_with_the_last_line(self, file: Path) -> None:
+        size = 11 * len(self.LINES)
+        for count in (size - 1, size, size + 1):
+            assert Lengths().advance(str(file), 0, count) == (min(count, size), count >= size)
+
+    def test_one_that_was_changed(self, file: Path, ending: str) -> None:
+        source = TextFileSource.of(str(file))
+        position = source.latest(source.initial(), 10)
+        file.write_bytes(file.read_bytes() + CODECS[ending](b"more\n"))
+        with pytest.raises(InputError, match=r"The file .* was changed"):
+            source.latest(position, 10)
+        with pytest.raises(InputError, match=r"The file .* was changed"):
+            TextFileSource.of(str(file)).ended(position)
+
+    def test_one_that_is_damaged(self, file: Path) -> None:
+        content = file.read_bytes()
+        file.write_bytes(content[: len(content) // 2])
+        source = TextFileSource.of(str(file))
+        with pytest.raises(InputError, match=rf"The file {file} cannot be read as (gzip|bz2|zstd)"):
+            source.latest(source.initial(), 10**6)
+
+
+class TestNotText:
+    @pytest.mark.parametrize("ending", ["", *CODECS])
+    def test_the_line_that_is_not_valid_is_named(self, tmp_path: Path, ending: str) -> None:
+        file = tmp_path / f"text.{ending}"
+        content = b"".join(b"line %d\n" % n for n in range(20_000)) + b"caf\xe9\nend\n"
+        file.write_bytes(CODECS[ending](content) if ending else content)
+        source = TextFileSource.of(str(file))
+        with pytest.raises(
+            InputError, match=rf"{file}, line 20001: byte 0xe9 at place 4 of the line is not valid UTF-8"
+        ):
+            read_from(source, source.initial(), 1000)
+        for errors, expected in (("replace", "caf\ufffd"), ("ignore", "caf")):
+            source = TextFileSource.of(str(file), errors=errors)
+            assert read_from(source, source.initial())[0][-2:] == [expected, "end"]
+
+    def test_an_unknown_way_to_replace(self, tmp_path: Path) -> None:
+        (tmp_path / "text").touch()
+        with pytest.raises(ProgramError, match="errors is 'mend'; it must be 'strict', 'replace'"):
+            TextFileSource.of(str(tmp_path / "text"), errors="mend")
+
+    def test_a_pipe_is_refused(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe")
+        for path in (tmp_path / "pipe", tmp_path):
+            with pytest.raises(ProgramError, match=r"pipe is a named pipe\. A job must be able to"):
+                TextFileSource.of(str(path))
+        with pytest.raises(ProgramError, match="/dev/null is no regular file"):
+            TextFileSource.of("/dev/null")
+
+
+def test_large_lines_do_not_pile_up(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes((b"x" * (3 << 20) + b"\n") * 7)
+    source = TextFileSource.of(str(tmp_path / "text"))
+    (share,) = source.plan(source.initial(), source.latest(source.initial(), 1 << 30), 1)
+    assert [len(lines) for lines, _ in source.read(share)] == [3, 3, 1]
+    assert source.count(source.initial(), source.latest(source.initial(), 10)) == 10
+    assert source.size(source.initial(), source.latest(source.initial(), 10)) == 10 * BYTES_PER_RECORD
