@@ -10,10 +10,12 @@ A job on Spark takes seconds, so of the marked tests only a sample runs there; `
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
+import hypothesis
 import pytest
 from postgreskit import database, postgres_server, why_not
 from sharing import IN_SESSION, Scheduler, group_of, in_order
@@ -65,6 +67,11 @@ SPARK_SAMPLE = (
 """What runs on Spark of the tests for every engine."""
 
 SPARK_TIMEOUT = 120
+
+# How long an example takes says nothing on a busy machine. And what must pass before a change goes in is the same every
+# time; the search for new counterexamples is for runs by hand.
+hypothesis.settings.register_profile("suite", deadline=None, derandomize=os.environ.get("CI") == "true")
+hypothesis.settings.load_profile("suite")
 
 
 class MakeEnv(Protocol):
