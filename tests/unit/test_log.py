@@ -180,3 +180,15 @@ def test_what_is_stored_is_scanned_without_a_table() -> None:
     expected = {key: -key - 1 if key % 10 == 0 else key for key in range(5000) if key % 10 != 5}
     assert len(scanned) == len(expected)
     assert dict(scanned) == expected
+
+
+def test_large_values_do_not_share_a_segment_and_are_not_written_again_and_again() -> None:
+    store = CountingStore()
+    table = LogTable(b"t", store, {})
+    size = 3 << 20
+    apply(table, store, {n: b"%08d" % n * (size // 8) for n in range(40)})
+    assert max(len(cell) for cell in store.content.values()) < 3 * size
+    before = store.bytes
+    for n in range(40, 50):
+        apply(table, store, {n: "small"})
+    assert store.bytes - before < size, "cleaning leaves them where they are"
