@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from firesteel import engine
+from firesteel.common.secret import is_secret_key
 from firesteel.engine.submission import Submission
 from firesteel.errors import ProgramError
 
@@ -49,6 +50,15 @@ def settings_text(options: argparse.Namespace) -> str:
     return SEPARATOR.join(entries)
 
 
+def _warn_of_secrets(settings: Sequence[str]) -> None:
+    for key in [key for key, _, _ in (entry.partition("=") for entry in settings) if is_secret_key(key)]:
+        print(
+            f"firesteel: -D {key}=… can be read by every user of this machine while the command runs. Put it into "
+            "config.yaml (see FIRESTEEL_CONF_DIR), in a file that only you can read.",
+            file=sys.stderr,
+        )
+
+
 class _Submitted(BaseException):
     """Leaves a program once what it would run is known. No Exception: a program may catch those."""
 
@@ -77,6 +87,7 @@ def run_program(options: argparse.Namespace) -> None:
     """Runs the program as ``__main__``, with its own ``sys.argv`` and its folder first on ``sys.path``."""
     if not os.path.isfile(options.program):
         raise ProgramError(f"There is no file {options.program!r}.")
+    _warn_of_secrets(options.settings)
     arguments: Sequence[str] = options.arguments
     before = sys.argv, list(sys.path), os.environ.get("FIRESTEEL_SETTINGS")
     # Settings that this process inherited stay; those of the command line come later and win.

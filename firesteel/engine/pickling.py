@@ -13,7 +13,7 @@ from typing import Any
 
 import cloudpickle
 
-from firesteel.common.secret import secrets_left_out
+from firesteel.common.secret import is_secret_key, secrets_left_out
 from firesteel.engine.payload import JobPayload
 from firesteel.errors import SerializationError, short_repr
 from firesteel.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, SinkSpec
@@ -36,8 +36,9 @@ def pickle_job(job: JobSpec, import_paths: tuple[str, ...] = ()) -> JobPayload:
 def pickle_job_to_keep(job: JobSpec, whole: JobPayload) -> JobPayload:
     """The ``whole`` job as it is stored for those who replay a batch: without its sinks, which a replay does not use
     and which know how to get into databases and services, and without other secrets."""
+    parameters = {key: "***" if is_secret_key(key) else value for key, value in job.job_parameters.items()}
     with secrets_left_out():
-        return replace(whole, pickled=pickle_job(without_sinks(job)).pickled)
+        return replace(whole, pickled=pickle_job(replace(without_sinks(job), job_parameters=parameters)).pickled)
 
 
 def without_sinks(job: JobSpec) -> JobSpec:

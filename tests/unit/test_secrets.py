@@ -10,6 +10,7 @@ from typing import Any
 import cloudpickle
 import pytest
 
+from firesteel.cli import main
 from firesteel.common import Configuration, Secret, Types
 from firesteel.common.private_files import make_private_folder, open_private
 from firesteel.common.secret import is_secret_key, secrets_left_out
@@ -145,13 +146,15 @@ def test_the_job_that_is_kept_for_a_replay_has_neither_sinks_nor_secrets() -> No
     called = env.from_collection([1]).map(Calls(Secret("in-a-function")))
     called.add_sink(Service("in-a-sink"))
     called.add_sink(JdbcSink.sink("INSERT INTO t VALUES (?)", Types.ROW([Types.INT()]), options(password="in-jdbc")))
+    env.get_config().set_global_job_parameters({"service.password": "in-a-parameter", "shop": "here"})
     spec = spec_of(env)
     whole = pickle_job(spec)
     kept = pickle_job_to_keep(spec, whole)
-    for secret in (b"in-a-function", b"in-a-sink", b"in-jdbc"):
+    for secret in (b"in-a-function", b"in-a-sink", b"in-jdbc", b"in-a-parameter"):
         assert secret in whole.pickled
         assert secret not in kept.pickled
     assert list(kept.load_here().graph.graph.nodes) == list(spec.graph.graph.nodes)
+    assert kept.load_here().job_parameters == {"service.password": "***", "shop": "here"}
 
 
 def test_the_coordinator_does_not_get_sparks_settings(tmp_path: Path) -> None:
@@ -191,6 +194,15 @@ class TestConfiguration:
 
     def test_plain_keys_are_plain(self) -> None:
         assert not any(map(is_secret_key, ["firesteel.master", "spark.sql.shuffle.partitions", "key.by"]))
+
+
+def test_a_secret_on_the_command_line_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("")
+    settings = [f"spark.hadoop.fs.s3a.secret.key={PASSWORD}", "parallelism.default=1"]
+    assert main(["run", "-D", settings[0], "-D", settings[1], str(program)]) == 0
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert warning.startswith("firesteel: -D spark.hadoop.fs.s3a.secret.key=… can be read by every user")
 
 
 class TestSubmission:
