@@ -28,6 +28,9 @@ __all__ = ["SavepointEditor"]
 
 Rewrite = Callable[[Rows], Rows]
 
+Name = tuple[str, str, str, str]
+"""Uid, name, scope and kind: a key, a window and the operator itself may have states of one name."""
+
 
 class SavepointEditor:
     """Changes that :meth:`save` makes. What is not named stays as it was; the savepoint itself is not touched."""
@@ -35,9 +38,9 @@ class SavepointEditor:
     def __init__(self, place: Place | None, manifest: SavepointManifest) -> None:
         self._place = place
         self._manifest = manifest
-        self._rewrites: dict[tuple[str, str], list[Rewrite]] = {}
-        self._schemas: dict[tuple[str, str], StateSchema] = {}
-        self._frames: dict[tuple[str, str], DataFrame] = {}
+        self._rewrites: dict[Name, list[Rewrite]] = {}
+        self._schemas: dict[Name, StateSchema] = {}
+        self._frames: dict[Name, DataFrame] = {}
 
     @staticmethod
     def new(job: str = "bootstrapped") -> SavepointEditor:
@@ -65,8 +68,10 @@ class SavepointEditor:
             self._manifest,
             operators=tuple(replace(one, uid=new_uid) if one is entry else one for one in self._manifest.operators),
         )
-        for names in [names for names in self._rewrites if names[0] == uid]:
-            self._rewrites[new_uid, names[1]] = self._rewrites.pop(names)
+        changes: tuple[dict[Name, Any], ...] = (self._rewrites, self._schemas, self._frames)
+        for change in changes:
+            for name in [name for name in change if name[0] == uid]:
+                change[(new_uid, *name[1:])] = change.pop(name)
         return self
 
     # Changes
@@ -75,7 +80,7 @@ class SavepointEditor:
         """Keeps only some keys of an operator, in all its states and timers."""
         for state in self._manifest.operator(uid).states:
             if state.scope != "operator":
-                self._rewrites.setdefault((uid, state.name), []).append(_Filter(state.state(uid), keep))
+                self._rewrites.setdefault(_name(uid, state), []).append(_Filter(state.state(uid), keep))
         return self
 
     def delete_keys(self, uid: str, keys: Iterable[Any]) -> SavepointEditor:
@@ -89,10 +94,11 @@ class SavepointEditor:
         """Replaces every value (list element, value of a map) by what a function makes of it; ``type_info`` is the new
         type, if it is another one."""
         entry = self._state(uid, state)
-        known = self._schemas.get((uid, state)) or entry.state(uid).schema
+        name = _name(uid, entry)
+        known = self._schemas.get(name) or entry.state(uid).schema
         if type_info is not None:
-            self._schemas[uid, state] = _retyped(known, type_info)
-        self._rewrites.setdefault((uid, state), []).append(_Map(entry.kind, known.expires, function))
+            self._schemas[name] = _retyped(known, type_info)
+        self._rewrites.setdefault(name, []).append(_Map(entry.kind, known.expires, function))
         return self
 
     def write_state(
@@ -109,13 +115,17 @@ class SavepointEditor:
                 f"declared, so that they are columns ({', '.join(names)} would be pickled)."
             )
         if uid not in {entry.uid for entry in self._manifest.operators}:
-            added = OperatorEntry(uid, uid, "state", 1, 128, layout="plain")
-            self._manifest = replace(self._manifest, operators=(*self._manifest.operators, added))
+            operator = OperatorEntry(uid, uid, "state", 1, 128, layout="plain")
+            self._manifest = replace(self._manifest, operators=(*self._manifest.operators, operator))
         entry = self._manifest.operator(uid)
-        others = tuple(one for one in entry.states if one.name != descriptor.name)
-        self._manifest = self._manifest.with_operator(replace(entry, states=(*others, StateEntry.of(state))))
-        self._rewrites.pop((uid, descriptor.name), None)
-        self._frames[uid, descriptor.name] = rows
+        there = [one for one in entry.states if one.scope == "key" and one.kind != "timers"]
+        others = tuple(one for one in entry.states if one not in there or one.name != descriptor.name)
+        added = StateEntry.of(state)
+        self._manifest = self._manifest.with_operator(replace(entry, states=(*others, added)))
+        for one in there:
+            if one.name == descriptor.name:
+                self._rewrites.pop(_name(uid, one), None)
+        self._frames[_name(uid, added)] = rows
         return self
 
     # Saving
@@ -132,7 +142,7 @@ class SavepointEditor:
         for entry in self._manifest.operators:
             states = []
             for state in entry.states:
-                names = (entry.uid, state.name)
+                names = _name(entry.uid, state)
                 known = state.state(entry.uid)
                 folder = state_folder(known)
                 files: tuple[PartFile, ...]
@@ -162,6 +172,10 @@ class SavepointEditor:
             if state.name == name:
                 return state
         raise SavepointError(f"Operator {uid!r} has no state {name!r} in the savepoint.")
+
+
+def _name(uid: str, state: StateEntry) -> Name:
+    return uid, state.name, state.scope, state.kind
 
 
 class _Filter:

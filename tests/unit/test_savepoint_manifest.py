@@ -19,6 +19,7 @@ from firesteel.errors import ProgramError, SavepointError
 from firesteel.runtime.snapshots.saved import StateId
 from firesteel.runtime.state.schema import UNDECLARED
 from firesteel.state_processor import Savepoint
+from firesteel.state_processor.editing import SavepointEditor
 
 PART = PartFile("operators/totals/count/part-00000.parquet", 0, 1, 10)
 
@@ -115,3 +116,18 @@ def test_names_that_would_run_into_each_other_in_the_store() -> None:
     for uid in ("a\1w", "a\0b", "", 7):
         with pytest.raises(ProgramError, match="A uid must be a non-empty string"):
             stream.uid(uid)  # type: ignore[arg-type]
+
+
+def test_an_editor_tells_states_of_one_name_apart(tmp_path: Path) -> None:
+    """A key and its windows may each have a state of one name: places are built otherwise, so filters are, too."""
+    of_key = entry("totals").states[0]
+    whole = replace(entry("totals"), states=(of_key, replace(of_key, scope="window")))
+    editor = SavepointEditor(Place.of(str(tmp_path)), manifest(whole, entry("other")))
+    editor.filter_keys("totals", lambda key: key == "abc").rename_operator("totals", "sums")
+    by_scope = {name[2]: steps for name, steps in editor._rewrites.items()}
+    assert {name[0] for name in editor._rewrites} == {"sums"}
+    (keyed,), (windowed,) = by_scope["key"], by_scope["window"]
+    assert keyed((["abc", "a"], [1, 2])) == (["abc"], [1])
+    assert windowed(([("abc", (0, 10)), ("a", (0, 10))], [1, 2])) == ([("abc", (0, 10))], [1])
+    with pytest.raises(SavepointError, match="has an operator with uid 'other' already"):
+        editor.rename_operator("sums", "other")
