@@ -25,6 +25,7 @@ from firesteel.datastream.state import (
 )
 from firesteel.datastream.window import EventTimeSessionWindows
 from firesteel.errors import FiresteelError, JobExecutionError, SavepointError
+from firesteel.state_processor import Savepoint
 from firesteel.testing import Record, Watermark
 
 
@@ -198,3 +199,13 @@ def test_a_state_with_the_name_of_the_operators_own_is_refused(halves: Halves) -
     assert halves.whole(build("sessions"), steps) == ["a"]
     with pytest.raises(FiresteelError, match="keeps something of its own under the name 'session-windows'"):
         halves.whole(build("session-windows"), steps)
+
+
+def test_a_renamed_operator_takes_its_state_along(halves: Halves, tmp_path: Path) -> None:
+    def build(uid: str) -> Any:
+        return lambda stream: stream.key_by(first).reduce(lambda a, b: (a[0], a[1] + b[1])).uid(uid)
+
+    halves.save(build("user totals"), [[("a", 1)]])
+    edited = Savepoint.load(halves.path).edit().rename_operator("user totals", "累計").save(str(tmp_path / "edited"))
+    halves.path = edited.path
+    assert halves.resume(build("累計"), [[("a", 1)], [("a", 2)]]) == [("a", 3)]
