@@ -79,6 +79,15 @@ def test_an_open_session_goes_on(before: str, after: str, function: str, backend
     assert stage.left() == []
 
 
+@pytest.mark.parametrize("after", [".allowed_lateness(5)", ".trigger(General())"], ids=["lateness", "trigger"])
+def test_a_session_whose_timer_has_moved_goes_on(after: str) -> None:
+    events = events_of("a=1 at 3\na=3 at 8\nwatermark 13\na=3 at 10\nwatermark 40")
+    stage, lines = changed(f"{SESSIONS}.{SHOWN}", f"{SESSIONS}{after}.{SHOWN}", events, 4)
+    # Its timer was that of its first record, then the one of its second; the third has none.
+    assert lines == ["a[3,20): 7"]
+    assert stage.left() == []
+
+
 @pytest.mark.parametrize("windows", [TUMBLING, SESSIONS], ids=["tumbling", "sessions"])
 def test_what_has_fired_does_not_fire_again_without_lateness(windows: str) -> None:
     events = events_of("a=1 at 3\nwatermark 20\nwatermark 60")

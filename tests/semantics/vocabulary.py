@@ -261,6 +261,29 @@ class Early(EventTimeTrigger):
         return TriggerResult.PURGE if element[1] == 0 else TriggerResult.CONTINUE
 
 
+class Ahead(Trigger[Any, Any]):
+    """Fires seven milliseconds after the start of a window, and leaves the timers of merged windows where they are."""
+
+    def on_element(self, element: Record, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        ctx.register_event_time_timer(window.start + 7)
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return TriggerResult.FIRE
+
+    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return TriggerResult.CONTINUE
+
+    def can_merge(self) -> bool:
+        return True
+
+    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+        """Nothing: the next record sets the timer."""
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        """Nothing: what is set comes."""
+
+
 class Odd(Evictor[Any, Any]):
     """Takes odd values out before, and whatever is below 10 after the function."""
 

@@ -241,8 +241,9 @@ class SessionWindowOperator(WindowOperator):
                             continue
                         last = sessions[at][1] - 1
                         if time < last:
-                            # Records moved its end meanwhile.
-                            register(last, place)
+                            # Records moved its end meanwhile. Whoever takes the session over knows the timer of a
+                            # session's end by its window.
+                            register(last, (key, (sessions[at][0], last + 1)))
                         else:
                             self._end_session(time, key, sessions, at)
                     self.flush()

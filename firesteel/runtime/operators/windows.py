@@ -376,7 +376,7 @@ class WindowOperator(KeyedOperator):
             windows_of_key = self._set(key)
             place = windows_of_key.place(token)
             if place is NOWHERE:
-                if event:
+                if event and self._may_be_taken_over(time, window):
                     self._hand_on(time, key, windows_of_key.successor(token))
                 return
         self.backend.key = key
@@ -390,9 +390,14 @@ class WindowOperator(KeyedOperator):
         if event is self._event_time:
             self._end_if_over(time, key, window, token, place)
 
+    def _may_be_taken_over(self, time: int, window: Any) -> bool:
+        """Whether a timer of a window that is part of another one now may be what sessions on the short way left: they
+        move the timer of their end only when it fires. Any other such timer is ignored, as in Flink."""
+        taken_over: bool = self._layout.inline and self._event_time and time == window.max_timestamp()
+        return taken_over
+
     def _hand_on(self, time: int, key: Any, token: Any) -> None:
-        """A timer of a session that has become part of another one, which may have no timer of its own yet: sessions
-        on the short way move theirs only when they fire."""
+        """The end of a session that has become part of another one, which may have no timer of its own yet."""
         if token is not None and token[1] - 1 >= time:
             self.event.register(token[1] - 1, (key, token))
 
