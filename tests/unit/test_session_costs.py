@@ -19,6 +19,7 @@ from firesteel.runtime.frames import Frame, Watermark, encode
 from firesteel.runtime.state.backend import KeyedStateBackend
 from firesteel.runtime.state.store import MemoryStore
 from firesteel.runtime.task import JobSpec, StageTask
+from firesteel.runtime.windowing.merging import NOWHERE
 from firesteel.runtime.windowing.sessions import SessionSet
 
 
@@ -99,7 +100,7 @@ def test_a_set_of_sessions_is_searched_by_bisection() -> None:
     for start in starts:
         sessions.add(TimeWindow(Moment(start), Moment(start + 5)), lambda *_: None)
     for start in starts:
-        assert sessions.place((Moment(start), Moment(start + 5))) is not None
+        assert sessions.place((Moment(start), Moment(start + 5))) is not NOWHERE
         sessions.retire((Moment(start), Moment(start + 5)))
     assert sessions.stored == []
     assert Moment.compared < 5 * many * math.log2(many)
