@@ -29,6 +29,7 @@ from firesteel.errors import FailureKind, JobExecutionError
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
 from firesteel.runtime.driver_results import INLINE, ResultFile, is_elsewhere, open_result, remove_results
+from firesteel.runtime.failures import Failure, OperatorFailure
 from firesteel.runtime.frames import PIECE_BYTES, Frame, FrameSpool, decode, encode, header_of
 from firesteel.runtime.task import JobSpec, SourceShare
 
@@ -263,6 +264,18 @@ class TestTheJvm:
         error = translate(RuntimeError("o1.f failed: java.lang.OutOfMemoryError: Java heap space\n\tat org.apache..."))
         assert isinstance(error, JobExecutionError)
         assert str(error).startswith("Spark's JVM ran out of memory")
+
+    def test_a_state_server_that_is_gone(self) -> None:
+        def failed(trace: str, operator: str = "") -> BaseException:
+            failure = Failure(operator, "job.py:1", "EOFError", cause_class="builtins.EOFError", trace=trace)
+            return translate(RuntimeError(f"Py4J says: {OperatorFailure(failure)}"))
+
+        lost = str(failed('File "firesteel/runtime/state/spark_store.py", line 9, in read'))
+        assert lost.startswith("Spark's JVM closed the connection by which a task reads and writes its state.")
+        assert "spark.driver.memory" in lost
+        # What a user's function or a source says is their own.
+        assert "JVM" not in str(failed('File "job.py", line 9, in read'))
+        assert "JVM" not in str(failed('File "spark_store.py", line 9, in read', operator="Map"))
 
     def test_killed(self, ended: Any) -> None:
         ended("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")

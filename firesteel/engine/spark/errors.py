@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 
-from firesteel.engine.spark.jvm_failure import jvm_failure
+from firesteel.engine.spark.jvm_failure import ADVICE, jvm_failure
 from firesteel.engine.spark.state_files import damaged_state
 from firesteel.errors import FiresteelError, JobExecutionError
-from firesteel.runtime.failures import OperatorFailure, find_failure
+from firesteel.runtime.failures import Failure, OperatorFailure, find_failure
 
 __all__ = ["translate"]
+
+_STATE_CLIENTS = ("spark_store.py", "stateful_processor_api_client.py")
+
+NO_STATE_SERVER = (
+    "Spark's JVM closed the connection by which a task reads and writes its state. Most often its memory is full."
+)
 
 
 def translate(error: BaseException, query: str | None = None) -> BaseException:
@@ -21,7 +27,7 @@ def translate(error: BaseException, query: str | None = None) -> BaseException:
         return error
     text = _whole_text(error)
     failure = find_failure(text)
-    if failure is not None:
+    if failure is not None and not _lost_jvm(failure):
         return failure.to_error()
     damaged = damaged_state(text, query)
     if damaged is not None:
@@ -29,6 +35,8 @@ def translate(error: BaseException, query: str | None = None) -> BaseException:
     reason = jvm_failure(error, text)
     if reason is not None:
         return JobExecutionError(reason, cause_text=text)
+    if failure is not None:
+        return JobExecutionError(f"{NO_STATE_SERVER} {ADVICE} ({failure.error})", cause_text=failure.trace)
     said = _first_lines(text)
     if "Python worker exited unexpectedly" in said:
         # Spark goes on with advice about switches that do not help here.
@@ -38,6 +46,13 @@ def translate(error: BaseException, query: str | None = None) -> BaseException:
             "operators."
         )
     return JobExecutionError(f"The job failed inside Spark: {said}", cause_text=text)
+
+
+def _lost_jvm(failure: Failure) -> bool:
+    """Whether a task has lost its connection to the state store, which is in the JVM."""
+    lost = (EOFError, ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
+    broke = failure.cause_class in {f"builtins.{one.__name__}" for one in lost}
+    return broke and not failure.operator and any(file in failure.trace for file in _STATE_CLIENTS)
 
 
 def _whole_text(error: BaseException) -> str:
