@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import select
 import sys
 import traceback
 from collections.abc import Sequence
@@ -47,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
+        if not _reader_has_gone():
+            raise
         # Nobody reads any more. What is still buffered must not be tried again at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
@@ -61,6 +64,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         if options.verbose and before is None:
             os.environ.pop(FULL_TRACE, None)
+
+
+def _reader_has_gone() -> bool:
+    """Whether it was our own output that broke, and not something of the program's."""
+    watched = select.poll()
+    watched.register(sys.stdout.fileno(), 0)
+    return any(event & select.POLLERR for _, event in watched.poll(0))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -68,7 +68,13 @@ class Secret:
         """A text, a function that gives one, or a secret itself, as a secret."""
         if isinstance(value, Secret):
             return value
-        return cls(value) if isinstance(value, str) else cls.from_call(value)
+        if isinstance(value, str):
+            return cls(value)
+        if not callable(value):
+            raise ConfigurationError(
+                f"A secret is a text, a Secret, or a function that gives a text; got one of {type(value).__name__}."
+            )
+        return cls.from_call(value)
 
     def reveal(self) -> str:
         """The text. Ask for it where it is used, and do not keep it."""

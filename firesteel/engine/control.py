@@ -25,6 +25,7 @@ from typing import Any
 
 from firesteel.common.private_files import open_private
 from firesteel.engine.peers import is_own_user
+from firesteel.engine.processes import is_alive
 from firesteel.engine.scratch import own_folder
 from firesteel.errors import FiresteelError, JobExecutionError, SetupError
 
@@ -153,7 +154,8 @@ def running_jobs() -> list[RunningJob]:
         except (OSError, ValueError) as error:
             logger.debug("%s is not looked at: %s", path, error)
             continue
-        if _alive(job.pid) or _listens(job):
+        # Not by its process: ids are reused, and containers that share the folder count their own.
+        if _listens(job):
             found.append(job)
         else:
             path.unlink(missing_ok=True)
@@ -161,18 +163,8 @@ def running_jobs() -> list[RunningJob]:
     return sorted(found, key=lambda job: job.started)
 
 
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 def _listens(job: RunningJob) -> bool:
-    """Whether a job listens whose process is not seen here: containers may share the folder, and count their own."""
+    """Whether a job can be reached. It does so before its descriptor is written."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         try:
             line.connect(str(job.socket))
@@ -204,16 +196,19 @@ def ask(job: RunningJob, seconds: float | None = None, **request: Any) -> dict[s
                 line.connect(str(job.socket))
                 break
             except (FileNotFoundError, ConnectionRefusedError) as error:
-                if time.monotonic() > deadline or not _alive(job.pid):
+                if time.monotonic() > deadline or not is_alive(job.pid):
                     raise JobExecutionError(f"Job {job.name!r} ({job.id}) does not answer: {error}.") from error
                 time.sleep(0.1)
         if not is_own_user(line):
             raise JobExecutionError(f"Another user answers for job {job.name!r} ({job.id}) at {job.socket}.")
         line.settimeout(seconds)
-        file = line.makefile("rw", encoding="utf-8")
-        file.write(json.dumps(request) + "\n")
-        file.flush()
-        text = file.readline()
+        text = ""
+        # A job that is about to end may close the line before it has read anything.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            file = line.makefile("rw", encoding="utf-8")
+            file.write(json.dumps(request) + "\n")
+            file.flush()
+            text = file.readline()
     if not text:
         raise JobExecutionError(f"Job {job.name!r} ({job.id}) ended before it answered.")
     answer: dict[str, Any] = json.loads(text)

@@ -169,7 +169,16 @@ class Coordinator:
             if self._restore is not None:
                 self._restore.bring_files(self._directory)
             for node_id, source in self._sources.items():
-                source.start(os.path.join(self._directory, path_name(self._uids[node_id])))
+                source.start(self._folder_of(self._uids[node_id]))
+
+    def _folder_of(self, uid: str) -> str:
+        """Where a source keeps files of its own."""
+        folder = os.path.join(self._directory, path_name(uid))
+        # Checkpoints of earlier versions have the uid itself for a name.
+        former = os.path.join(self._directory, uid)
+        if os.path.basename(uid) == uid and not os.path.exists(folder) and os.path.isdir(former):
+            os.rename(former, folder)
+        return folder
 
     def stop(self) -> None:
         for source in self._sources.values():

@@ -123,8 +123,10 @@ class FolderLock:
         """Raises where the folder is no longer this job's. The system keeps a lock as long as its process lives."""
 
     def release(self) -> None:
-        with contextlib.suppress(OSError):
-            os.remove(os.path.join(self._folder, HOLDER))
+        # The folder may have been deleted, and be another job's by now.
+        if self._known() == self._holder:
+            with contextlib.suppress(OSError):
+                os.remove(os.path.join(self._folder, HOLDER))
         self._lock.release()
 
     def _known(self) -> Holder | None:

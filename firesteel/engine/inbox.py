@@ -20,6 +20,7 @@ from typing import Any
 
 from firesteel.engine.coordinator import Word
 from firesteel.engine.progress import beside_progress
+from firesteel.errors import FailureKind, JobExecutionError
 from firesteel.graph.specs import CollectSpec
 from firesteel.runtime.driver_results import is_elsewhere, kind_of, open_result
 from firesteel.runtime.frames import FrameSpool, decode, header_of
@@ -140,7 +141,7 @@ class Inbox:
     @staticmethod
     def _print(out: list[str], err: list[str]) -> None:
         if out or err:
-            with beside_progress():
+            with _reader_there(), beside_progress():
                 sys.stderr.write("".join(err))
                 sys.stderr.flush()
                 sys.stdout.write("".join(out))
@@ -229,3 +230,14 @@ class Inbox:
             # Spares a reader that waits the time until it looks; a full queue has none that waits.
             with contextlib.suppress(queue.Full):
                 channel.put_nowait(_END)
+
+
+@contextlib.contextmanager
+def _reader_there() -> Iterator[None]:
+    """Around what is printed. ``| head`` may have gone, and does not come back."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise JobExecutionError(
+            "Nobody reads the program's output any longer (broken pipe).", kind=FailureKind.PERMANENT
+        ) from error

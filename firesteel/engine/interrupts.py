@@ -5,7 +5,7 @@
 * Whoever waits for a job then suspends it: see :meth:`firesteel.engine.job.EngineJob.suspend`. Jobs that nobody waits
   for are suspended when the interpreter ends, for whatever reason it does.
 * A second signal while jobs are being suspended ends the process and its JVM at once. The checkpoint is as it would be
-  after a crash.
+  after a crash. At a prompt and in a notebook it ends only the wait.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import time
 from collections.abc import Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
+
+from firesteel.engine.processes import jvm_process
 
 if TYPE_CHECKING:
     from firesteel.engine.job import EngineJob
@@ -56,8 +58,12 @@ def second_signal_ends_at_once() -> Iterator[None]:
     first = time.monotonic()
 
     def again(number: int, frame: FrameType | None) -> None:
-        if time.monotonic() - first > SAME_SIGNAL:
-            _end_at_once(number)
+        if time.monotonic() - first <= SAME_SIGNAL:
+            return
+        if _interactive():
+            # Whoever types at a prompt or in a notebook loses the wait for the job, not all that they have.
+            raise KeyboardInterrupt
+        _end_at_once(number)
 
     before = {number: signal.signal(number, again) for number in _BOTH}
     try:
@@ -68,9 +74,12 @@ def second_signal_ends_at_once() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
+def _interactive() -> bool:
+    return hasattr(sys, "ps1") or "ipykernel" in sys.modules
+
+
 def _end_at_once(number: int) -> NoReturn:
-    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
-    jvm = getattr(getattr(context, "_gateway", None), "proc", None)
+    jvm = jvm_process()
     if jvm is not None:
         jvm.kill()
     os._exit(128 + number)
@@ -79,10 +88,9 @@ def _end_at_once(number: int) -> NoReturn:
 def suspended_at_exit(job: EngineJob, running: bool) -> None:
     """Says of a job whether it runs; one that still does when the interpreter ends is suspended then."""
     if running:
-        if not _RUNNING:
-            # Each time anew: what was registered last comes first, so before Spark's part is taken down.
-            atexit.unregister(_suspend_all)
-            atexit.register(_suspend_all)
+        # Each time anew: what was registered last comes first, so before Spark's part is taken down.
+        atexit.unregister(_suspend_all)
+        atexit.register(_suspend_all)
         _RUNNING[id(job)] = job
     else:
         _RUNNING.pop(id(job), None)

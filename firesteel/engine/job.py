@@ -197,14 +197,16 @@ class EngineJob(JobClient):
                 self.spec.graph.parallelism,
                 where,
             )
+            suspended_at_exit(self, running=True)
             self._thread.start()
         except BaseException as error:
             if not self._thread.is_alive():
-                self._line.stop()
-                self.clean_up()
-                self.release()
+                with second_signal_ends_at_once():
+                    suspended_at_exit(self, running=False)
+                    self._line.stop()
+                    self._guarded(self.clean_up)
+                    self._guarded(self.release)
             raise shortened(error, self.settings.full_trace)  # noqa: B904 - it decides about causes
-        suspended_at_exit(self, running=True)
         return self
 
     def _main(self) -> None:
@@ -217,6 +219,14 @@ class EngineJob(JobClient):
         self._guarded(self.clean_up)
         runtime = int((time.monotonic() - self._began) * 1000)
         stopped = self._settle(error)
+        if self.suspending and error is not None:
+            # Of a batch that was given up nothing else is to be expected.
+            logger.log(
+                logging.DEBUG if self.cancelled else logging.WARNING,
+                "job %r failed while it was stopped: %s",
+                self.spec.name,
+                _in_a_line(error),
+            )
         self._guarded(lambda: self.dispose(self._status))
         self._guarded(self.release)
         self._say_goodbye(runtime)
@@ -337,6 +347,9 @@ class EngineJob(JobClient):
         done.set_result(None)
         return CompletableFuture(done)
 
+    SUSPENDED_WITHIN = 60.0
+    """Seconds after which nobody waits any longer for a job to come to rest."""
+
     def suspend(self) -> None:
         """Stops the job so that a later start goes on from where it is; returns when it has stopped.
 
@@ -353,7 +366,11 @@ class EngineJob(JobClient):
             if self.suspending and self.cancelled:
                 self.interrupt()
             if self._thread.is_alive():
-                self._thread.join()
+                self._thread.join(self.SUSPENDED_WITHIN)
+            if self._thread.is_alive():
+                logger.warning(
+                    "job %r did not stop within %.0f s. %s", self.spec.name, self.SUSPENDED_WITHIN, self._how_to_go_on()
+                )
 
     def wait(self) -> JobExecutionResult:
         """Waits for the job's end. A signal that comes meanwhile suspends the job."""

@@ -302,8 +302,7 @@ class CheckpointFolder:
                 time.sleep(0.2)
         for name in (JOB, NAME, COORDINATOR_LOCK, LEASE, HOLDER, LOCK):
             storage.delete(joined(self.path, name))
-        if storage.is_empty(self.path):
-            storage.delete(self.path)
+        storage.remove_if_empty(self.path)
 
     def _refusal(self, why: str) -> CheckpointError:
         return CheckpointError(

@@ -68,6 +68,9 @@ class VersionedStore(MemoryStore):
 class MemoryJob(EngineJob):
     """A job in this process."""
 
+    SUSPENDED_WITHIN = 5.0
+    # Nothing can interrupt a function that is called in this process.
+
     def __init__(self, submission: Submission) -> None:
         super().__init__(submission)
         self._stores: dict[tuple[int, int], VersionedStore] = {}

@@ -19,13 +19,13 @@ import os
 import secrets
 import shutil
 import stat
-import sys
 import tempfile
 import threading
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from firesteel.engine.processes import jvm_process
 from firesteel.errors import SetupError
 
 __all__ = ["own_folder", "scratch_folder", "user_folder"]
@@ -110,6 +110,5 @@ def _remove(folder: Path, process: int) -> None:
 
 def _jvm_lives() -> bool:
     """Whether a JVM of this process may still write there: it removes the folder itself when it ends."""
-    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
-    process = getattr(getattr(context, "_gateway", None), "proc", None)
+    process = jvm_process()
     return process is not None and process.poll() is None

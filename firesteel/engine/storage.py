@@ -5,6 +5,7 @@ The driver's own files there are few and small: this port is all it needs. Spark
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import uuid
@@ -57,7 +58,8 @@ class Storage(Protocol):
     def delete(self, path: str) -> None:
         """Removes a file, or a folder with all that is in it; nothing where there is none."""
 
-    def is_empty(self, folder: str) -> bool: ...
+    def remove_if_empty(self, folder: str) -> None:
+        """Removes a folder, unless something is in it, in one step: somebody else may just be putting it there."""
 
 
 class LocalStorage:
@@ -84,11 +86,17 @@ class LocalStorage:
         folder, name = os.path.split(path)
         make_private_folder(folder)
         draft = os.path.join(folder, f".{name}.{uuid.uuid4().hex[:8]}")
-        with open_private(draft, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
+        try:
+            with open_private(draft, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, path)
+        except BaseException:
+            # A full disk, most likely: what was written takes up what little room there is.
+            with contextlib.suppress(OSError):
+                os.remove(draft)
+            raise
         # The name is on disk only when the folder is.
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -114,8 +122,9 @@ class LocalStorage:
         elif os.path.exists(path):
             os.remove(path)
 
-    def is_empty(self, folder: str) -> bool:
-        return not os.listdir(folder)
+    def remove_if_empty(self, folder: str) -> None:
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
 
 
 LOCAL = LocalStorage()

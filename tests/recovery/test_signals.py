@@ -9,7 +9,15 @@ import sys
 import uuid
 from pathlib import Path
 
-from sparkkit import descendants, end_process, eventually, processes_with, script_environment, write_script
+from sparkkit import (
+    descendants,
+    end_process,
+    eventually,
+    processes_with,
+    run_script,
+    script_environment,
+    write_script,
+)
 
 RECORDS = 60_000
 
@@ -127,3 +135,62 @@ def test_an_interrupt_while_spark_starts_leaves_no_jvm(tmp_path: Path) -> None:
         end_process(process)
         for left in processes_with("FIRESTEEL_TEST_MARK", program.mark):
             os.kill(left, signal.SIGKILL)
+
+
+REFUSED_FIRST = """
+    from firesteel.common import Configuration
+    from firesteel.datastream import StreamExecutionEnvironment
+    from firesteel.errors import SetupError
+
+    def run(**settings):
+        env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+        with env.from_collection([1, 2]).map(lambda n: n * 10).execute_and_collect() as records:
+            return list(records)
+
+    try:
+        run(**{"spark.eventLog.enabled": "true", "spark.eventLog.dir": "/there/is/no/such/folder"})
+    except SetupError as error:
+        print("refused:", "no/such/folder" in str(error))
+    print(run())
+"""
+
+
+def test_spark_starts_after_a_start_that_failed(tmp_path: Path) -> None:
+    done = run_script(write_script(tmp_path, REFUSED_FIRST))
+    assert done.stdout == "refused: True\n[10, 20]\n", done.stderr
+
+
+LONG_BATCH = """
+    import sys, time
+    from firesteel.common import Configuration
+    from firesteel.datastream import StreamExecutionEnvironment
+
+    begun = sys.argv[1] + "/begun"
+
+    def busy(value):
+        open(begun, "w").close()
+        time.sleep(600)
+        return value
+
+    settings = Configuration.from_dict({"state.checkpoints.dir": sys.argv[1] + "/checkpoints"})
+    env = StreamExecutionEnvironment.get_execution_environment(settings)
+    env.enable_checkpointing(100)
+    env.from_collection([1]).map(busy).print()
+    env.execute("long")
+"""
+
+
+def test_a_batch_that_takes_long_is_given_up(tmp_path: Path) -> None:
+    script = write_script(tmp_path, LONG_BATCH)
+    command = [sys.executable, str(script), str(tmp_path)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=script_environment())
+    try:
+        assert eventually((tmp_path / "begun").exists, 120)
+        process.send_signal(signal.SIGTERM)
+        # Far less than the batch takes.
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 128 + signal.SIGTERM
+        assert "job 'long' was stopped. Its checkpoint stays in" in errors
+        assert (tmp_path / "checkpoints" / "long").exists()
+    finally:
+        end_process(process)

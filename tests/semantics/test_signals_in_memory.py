@@ -127,3 +127,91 @@ def test_a_second_signal_ends_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
             continue
     assert process.wait(10) == 128 + signal.SIGINT
     process.communicate()
+
+
+LONG_BATCH = """
+    import time
+    from firesteel.common import Configuration
+    from firesteel.datastream import StreamExecutionEnvironment
+
+    def busy(value):
+        open(sys.argv[1] + "/.begun", "w").close()
+        time.sleep(600)
+        return value
+
+    import os
+    os.makedirs(sys.argv[1])
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict({"firesteel.master": "memory"}))
+    env.from_collection([1]).map(busy).print()
+    env.execute("numbers")
+"""
+
+
+def test_a_batch_that_takes_long_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(WAYS, "long", LONG_BATCH)
+    process = started(tmp_path, "long")
+    process.send_signal(signal.SIGTERM)
+    # Far less than the batch takes.
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "job 'numbers' did not stop within 5 s" in errors
+
+
+FAILS = """
+    from firesteel.engine.memory import MemoryJob
+    original = MemoryJob.run
+
+    def run(self):
+        original(self)
+        raise ValueError("the last commit failed")
+
+    MemoryJob.run = run
+    env, _ = build()
+    env.execute("numbers")
+"""
+
+
+def test_what_fails_while_a_job_is_stopped_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(WAYS, "fails", FAILS)
+    process = started(tmp_path, "fails")
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert "job 'numbers' failed while it was stopped: the last commit failed" in errors
+
+
+def test_a_reader_that_has_gone_ends_the_job(tmp_path: Path) -> None:
+    script = write_script(
+        tmp_path,
+        """
+        from firesteel.common import Configuration
+        from firesteel.datastream import StreamExecutionEnvironment
+        from firesteel.common import WatermarkStrategy
+        from firesteel.datastream.connectors.datagen import DataGeneratorSource
+
+        settings = {"firesteel.master": "memory", "restart-strategy.type": "exponential-delay"}
+        env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+        source = DataGeneratorSource(str, 10**9, 1000.0)
+        env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").print()
+        env.execute("numbers")
+        """,
+    )
+    command = f"{sys.executable} {script} | head -n 1"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, env=script_environment(), timeout=120, check=False
+    )
+    assert "Nobody reads the program's output any longer" in done.stderr
+    assert "attempt" not in done.stderr, "it is not tried again"
+
+
+def test_short_jobs_do_not_stay_known() -> None:
+    from firesteel.common import Configuration
+    from firesteel.datastream import StreamExecutionEnvironment
+    from firesteel.engine import interrupts
+
+    before = set(interrupts._RUNNING)
+    for _ in range(50):
+        settings = Configuration.from_dict({"firesteel.master": "memory"})
+        env = StreamExecutionEnvironment.get_execution_environment(settings)
+        with env.from_collection([1]).map(lambda n: n).execute_and_collect() as records:
+            list(records)
+    assert eventually(lambda: set(interrupts._RUNNING) == before)

@@ -223,3 +223,8 @@ def test_a_reader_that_has_gone(program) -> None:
     finally:
         os.close(writer)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_broken_pipe_of_the_programs_own_is_no_reader_that_has_gone(program) -> None:
+    with pytest.raises(BrokenPipeError, match="theirs"):
+        main(["run", program("raise BrokenPipeError('theirs')")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from firesteel.engine.folder_lock import HOLDER, FolderLock, Holder, hold_as_coordinator
+from firesteel.engine.folder_lock import COORDINATOR_LOCK, HOLDER, LOCK, FolderLock, Holder, hold_as_coordinator
+from firesteel.engine.storage import LOCAL
 from firesteel.errors import CheckpointError
 
 HOLD = """
@@ -79,3 +81,29 @@ def test_a_driver_waits_for_the_coordinator_of_the_one_before(tmp_path: Path) ->
     hold_as_coordinator(str(tmp_path), seconds=0).release()
     lock.release()
     assert not (tmp_path / HOLDER).exists()
+
+
+def test_a_folder_that_is_deleted_takes_nobody_elses_lock_along(tmp_path: Path) -> None:
+    folder = tmp_path / "job"
+    first, second = mine(folder), FolderLock(str(folder), Holder.here("orders", "9c00"))
+    first.take()
+    # It ends, and has just deleted its files there, when the next one comes.
+    for name in (HOLDER, LOCK, COORDINATOR_LOCK):
+        (folder / name).unlink()
+    second.take(seconds=0)
+    LOCAL.remove_if_empty(str(folder))
+    first.release()
+    assert "9c00" in (folder / HOLDER).read_text()
+    with pytest.raises(CheckpointError, match="in use by"):
+        mine(folder).take(seconds=0)
+    second.release()
+
+
+def test_a_full_disk_leaves_no_drafts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        LOCAL.write(str(tmp_path / "manifest"), b"{}")
+    assert list(tmp_path.iterdir()) == []

@@ -19,7 +19,7 @@ from firesteel.connectors.postgresql.two_phase import TransactionCommitter, Tran
 from firesteel.connectors.postgresql.writing import RowWriter, Target
 from firesteel.datastream.connectors.base import Committer, CommitterContext, Sink, SinkWriter, WriterContext
 from firesteel.datastream.functions import SinkFunction
-from firesteel.errors import ProgramError, short_repr
+from firesteel.errors import ConfigurationError, ProgramError, short_repr
 
 __all__ = ["JdbcConnectionOptions", "JdbcExactlyOnceOptions", "JdbcExecutionOptions", "JdbcSink"]
 
@@ -55,7 +55,11 @@ class JdbcConnectionOptions:
             object.__setattr__(self, "password", Secret.of(self.password))
 
     def __repr__(self) -> str:
-        return f"JdbcConnectionOptions({shown(self.get_db_url())})"
+        try:
+            return f"JdbcConnectionOptions({shown(self.get_db_url())})"
+        except ConfigurationError:
+            # An address that is to be found where it is used, and is not here.
+            return f"JdbcConnectionOptions({self.url!r})"
 
     def get_db_url(self) -> str:
         """The address as it was given."""

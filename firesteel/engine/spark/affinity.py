@@ -44,6 +44,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from firesteel.engine.peers import is_own_user, process_of_peer
+from firesteel.engine.processes import is_alive
 from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.spark.tasks import TASKS
 
@@ -188,7 +189,7 @@ class _Front:
         os.write(told, b"1")
         os.close(told)
         last_used = time.monotonic()
-        while time.monotonic() - last_used < _IDLE_SECONDS and _alive(self._daemon):
+        while time.monotonic() - last_used < _IDLE_SECONDS and is_alive(self._daemon):
             try:
                 front, _ = listener.accept()
             except TimeoutError:
@@ -202,7 +203,7 @@ class _Front:
             if TASKS.leaving:
                 break
         TASKS.close_all()
-        if not _alive(self._daemon):
+        if not is_alive(self._daemon):
             # It was killed, or it would have removed the folder itself.
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -261,14 +262,6 @@ def _only(wanted: list[int]) -> list[int]:
     kept = [os.dup2(descriptor, 3 + place, inheritable=False) for place, descriptor in enumerate(aside)]
     os.closerange(3 + len(kept), 4096)
     return kept
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except OSError:
-        return False
-    return True
 
 
 def _die_with(front: socket.socket, listener: socket.socket, done: threading.Event) -> None:

@@ -9,7 +9,7 @@ from firesteel.engine.spark.state_files import damaged_state
 from firesteel.errors import FiresteelError, JobExecutionError
 from firesteel.runtime.failures import Failure, OperatorFailure, find_failure
 
-__all__ = ["translate"]
+__all__ = ["first_lines", "translate"]
 
 _STATE_CLIENTS = ("spark_store.py", "stateful_processor_api_client.py")
 
@@ -37,7 +37,7 @@ def translate(error: BaseException, query: str | None = None) -> BaseException:
         return JobExecutionError(reason, cause_text=text)
     if failure is not None:
         return JobExecutionError(f"{NO_STATE_SERVER} {ADVICE} ({failure.error})", cause_text=failure.trace)
-    said = _first_lines(text)
+    said = first_lines(text)
     if "Python worker exited unexpectedly" in said:
         # Spark goes on with advice about switches that do not help here.
         said = (
@@ -66,11 +66,11 @@ def _whole_text(error: BaseException) -> str:
     return "\n".join(parts)
 
 
-def _first_lines(text: str) -> str:
+def first_lines(text: str) -> str:
     """The part that says something: a Python error's last line if there is one, else the innermost Java exception
     that has a message, else the first line.
 
-    >>> _first_lines("calling o1.f.\\n: a.SparkException: outer\\nCaused by: a.SparkException: inner\\nCaused by: EOF")
+    >>> first_lines("calling o1.f.\\n: a.SparkException: outer\\nCaused by: a.SparkException: inner\\nCaused by: EOF")
     'SparkException: inner'
     """
     python: list[str] = re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception): .*$", text, re.MULTILINE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from typing import Any
 
@@ -118,9 +119,11 @@ class HadoopStorage:
         except Py4JJavaError as error:
             raise _translated(path, error) from error
 
-    def is_empty(self, folder: str) -> bool:
+    def remove_if_empty(self, folder: str) -> None:
         system, place = self._of(folder)
-        return not len(system.listStatus(place))
+        # Not recursively: refused where something is in it.
+        with contextlib.suppress(Py4JJavaError):
+            system.delete(place, False)
 
 
 def _translated(path: str, error: Py4JJavaError) -> OSError:

@@ -31,6 +31,7 @@ from firesteel.engine.job import EngineJob
 from firesteel.engine.manifest import CheckpointFolder, Manifest, is_checkpoint
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.pickling import pickle_job_to_keep
+from firesteel.engine.processes import jvm_process
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.taking import abandon, copy_sources, outline
 from firesteel.engine.scratch import scratch_folder
@@ -40,7 +41,6 @@ from firesteel.engine.spark.callbacks import CallbackConnection
 from firesteel.engine.spark.errors import translate
 from firesteel.engine.spark.files import pack_job, write_job
 from firesteel.engine.spark.hadoop import HadoopStorage
-from firesteel.engine.spark.jvm_process import jvm_process
 from firesteel.engine.spark.lifeline import Lifeline
 from firesteel.engine.spark.masters import is_local
 from firesteel.engine.spark.query_progress import sizes
@@ -137,7 +137,8 @@ class SparkJob(EngineJob):
         self._folder = CheckpointFolder(place, manifest, storage, sources)
         if durable is not None:
             # Before anything is looked at, let alone changed: another job may be at work there.
-            self._folder.lock(Holder.here(self.spec.name, self.job_id, jvm_process()))
+            jvm = jvm_process()
+            self._folder.lock(Holder.here(self.spec.name, self.job_id, None if jvm is None else jvm.pid))
         if durable is not None and self._folder.claim():
             if self.restores:
                 raise CheckpointError(
@@ -347,16 +348,19 @@ class SparkJob(EngineJob):
             # It comes again when the job is started again.
             self._cancel.set()
 
-    def _wait_on_hold(self, seconds: float = math.inf) -> bool:
-        """Returns whether the query stands still between two batches; waits for that no longer than told."""
+    def _wait_on_hold(self, seconds: float | None = None) -> bool:
+        """Returns whether the query stands still between two batches; waits for that no longer than told, or than until
+        the job is suspended."""
         assert self._directory is not None
         held = os.path.join(self._directory, HELD)
         if os.path.exists(held):
             os.remove(held)
         self._hold = True
         self._steer()
-        deadline = time.monotonic() + seconds
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
         while self._query.isActive and not self.cancelled and time.monotonic() < deadline:
+            if self.suspending and seconds is None:
+                return False
             if os.path.exists(held) or self.inbox.finished.is_set():
                 return True
             time.sleep(0.02)

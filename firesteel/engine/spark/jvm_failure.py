@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-from typing import Any
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkContext
+
+from firesteel.engine.processes import jvm_process
 
 __all__ = ["jvm_failure"]
 
@@ -57,7 +58,7 @@ def _connection_broke(error: BaseException) -> bool:
 
 def _ended(wait: float) -> int | None:
     """The code with which the JVM has ended; None while it lives, or if it is not ours."""
-    process: Any = getattr(SparkContext._gateway, "proc", None)
+    process = jvm_process()
     if process is None:
         return None
     try:

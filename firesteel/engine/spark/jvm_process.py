@@ -18,7 +18,7 @@ from pyspark import SparkContext
 
 from firesteel.engine.scratch import scratch_folder
 
-__all__ = ["jvm_process", "no_jvm_left_behind", "own_interrupts", "remove_with_jvm", "temporary_folder_flag"]
+__all__ = ["no_jvm_left_behind", "own_interrupts", "remove_with_jvm", "temporary_folder_flag"]
 
 
 @contextlib.contextmanager
@@ -49,6 +49,9 @@ def no_jvm_left_behind() -> Iterator[None]:
         for process in started:
             process.kill()
             process.wait()
+        if started:
+            # Or PySpark would go on with a JVM that is no more when Spark is started again in this process.
+            SparkContext._gateway = SparkContext._jvm = None
         raise
     finally:
         gateway.Popen, gateway.tempfile = original, temporary
@@ -88,12 +91,6 @@ def own_interrupts() -> Iterator[None]:
     finally:
         if before is not None:
             signal.signal(signal.SIGINT, before)
-
-
-def jvm_process() -> int | None:
-    """The id of the JVM's process; None where there is none of ours."""
-    process = getattr(SparkContext._gateway, "proc", None)
-    return None if process is None else int(process.pid)
 
 
 def temporary_folder_flag(folder: Path) -> list[str]:

@@ -19,6 +19,7 @@ from firesteel.engine.imports import IMPORTS, JobFiles
 from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.settings import Settings
 from firesteel.engine.shipping import archive_of
+from firesteel.engine.spark.errors import first_lines
 from firesteel.engine.spark.home import SparkHome, spark_home
 from firesteel.engine.spark.java import find_java
 from firesteel.engine.spark.jvm_process import (
@@ -143,16 +144,17 @@ def _start(settings: Settings, name: str, lasting: bool) -> SparkSession:
     for key, value in options.items():
         builder = builder.config(key, value)
     threading.Thread(target=_preload, name="preload", daemon=True).start()
-    try:
-        with no_jvm_left_behind(), own_interrupts():
-            submitted = {"spark.master": master, "spark.app.name": name, **options}
+    submitted = {"spark.master": master, "spark.app.name": name, **options}
+    with no_jvm_left_behind(), own_interrupts():
+        try:
             with submitted_by_file(submitted, scratch_folder()):
                 # Before PySpark starts the JVM for the session: it would put all settings on the command line.
                 SparkContext._ensure_initialized()
             session = builder.getOrCreate()
             remove_with_jvm(session.sparkContext._jvm, scratch_folder())
-    except Exception as error:
-        raise _setup_error(error, master, options) from error
+        except Exception as error:
+            # As long as the JVM lives: its exceptions are asked for their texts there, so they are no causes either.
+            raise _setup_error(error, master, options) from None
     forward_worker_output(session.sparkContext._jvm)
     _skip_installed_sources(session.sparkContext._jvm)
     if local:
@@ -239,7 +241,7 @@ def _setup_error(error: Exception, master: str, options: dict[str, str]) -> Exce
         )
     if "All masters are unresponsive" in text or "Failed to connect" in text:
         return SetupError(f"Nothing answers at the Spark master {master!r}.")
-    return SetupError(f"Spark could not be started on {master!r}: {_first_line(text, '')}")
+    return SetupError(f"Spark could not be started on {master!r}: {first_lines(text)}")
 
 
 def _answers(port: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import struct
@@ -59,7 +60,8 @@ def _with_checksums(folder: str) -> Iterator[tuple[str, bytes]]:
     for parent, _, names in sorted(os.walk(folder)):
         for name in sorted(names):
             if name.startswith(".") and name.endswith(".crc"):
-                with open(os.path.join(parent, name), "rb") as file:
+                # Spark deletes old ones meanwhile.
+                with contextlib.suppress(FileNotFoundError), open(os.path.join(parent, name), "rb") as file:
                     yield os.path.join(parent, name[1 : -len(".crc")]), file.read()
 
 

@@ -15,6 +15,7 @@ import sys
 import time
 from pathlib import Path
 
+from firesteel.engine.processes import jvm_process
 from firesteel.engine.spark.home import SparkHome, spark_home
 from firesteel.engine.spark.java import find_java
 from firesteel.errors import SetupError
@@ -82,7 +83,9 @@ def _trial() -> None:
         env.execute("warm-up")
     context = SparkContext._active_spark_context
     assert context is not None
-    process = context._gateway.proc
+    process = jvm_process()
+    assert process is not None
+    assert process.stdin is not None
     context.stop()
     process.stdin.close()
     process.wait(timeout=300)
