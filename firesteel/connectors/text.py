@@ -21,6 +21,10 @@ __all__ = ["TextFileSource"]
 BYTES_PER_RECORD = 64
 """A guess at a line's length, for sizing batches; the sizes adapt to how long a batch takes."""
 
+_OWN = ("_lengths", "_reader", "_recent")
+"""What belongs to the process that uses a source."""
+_RECENT = 4
+
 
 class TextFileSource(SplitSource):
     """The lines that one or more files have when the program is built, file by file.
@@ -31,7 +35,7 @@ class TextFileSource(SplitSource):
     """
 
     def __init__(self, files: tuple[FileState, ...], charset: str, errors: str = "strict") -> None:
-        self._files = files
+        self._files = {file.path: file for file in files}
         self._charset = charset
         self._errors = errors
         self._size = sum(file.size for file in files)
@@ -40,9 +44,11 @@ class TextFileSource(SplitSource):
     def _start(self) -> None:
         self._lengths = Lengths()
         self._reader = RangeReader(self._charset, self._errors)
+        self._recent: list[tuple[Any, TextPosition]] = []
+        """The positions that were asked for last: with many files, one takes long to make out."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_lengths", "_reader")}
+        return {name: value for name, value in self.__dict__.items() if name not in _OWN}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -63,7 +69,7 @@ class TextFileSource(SplitSource):
         return TextFileSource((), self._charset, self._errors)
 
     def ends_within(self, records: int) -> bool:
-        plain = not any(codec_of(file.path) for file in self._files)
+        plain = not any(map(codec_of, self._files))
         return plain and self._size <= records * BYTES_PER_RECORD
 
     # Positions
@@ -72,10 +78,23 @@ class TextFileSource(SplitSource):
         return {}
 
     def _known(self, position: Any) -> TextPosition:
-        return TextPosition.of(position, self._files)
+        for at, (recent, known) in enumerate(self._recent):
+            if recent is position or recent == position:
+                del self._recent[at]
+                # With this object, which is found without a comparison when it is asked for again.
+                return self._remember(position, known)
+        return self._remember(position, TextPosition.of(position, self._files))
 
-    def latest(self, position: Any, max_records: int) -> Position:
+    def _remember(self, position: Any, known: TextPosition) -> TextPosition:
+        self._recent.insert(0, (position, known))
+        del self._recent[_RECENT:]
+        return known
+
+    def latest(self, position: Any, max_records: int) -> Any:
         known, room = self._known(position), max_records * BYTES_PER_RECORD
+        if known.finished:
+            return position
+        entries = {}
         for file, entry in known.left():
             if room <= 0:
                 break
@@ -83,23 +102,28 @@ class TextFileSource(SplitSource):
             file.check(entry.offset, entry.mark)
             reached = self._reach(file, entry.offset, room)
             room -= reached.offset - entry.offset
-            known.entries[file.path] = reached
-        return known.to_json()
+            entries[file.path] = reached
+        end = TextPosition({**known.entries, **entries}, self._files)
+        found = end.to_json()
+        self._remember(found, end)
+        return found
 
     def _reach(self, file: FileState, offset: int, room: int) -> Entry:
         if codec_of(file.path) is None:
             end = min(file.size, offset + room)
             return Entry(end, file.size, file.modified, file.mark(end), end >= file.size)
         end, done = self._lengths.advance(file.path, offset, room)
-        return Entry(end, file.size, file.modified, 0, done)
+        return Entry(end, file.size, file.modified, file.mark(end), done)
 
     def ended(self, position: Any) -> bool:
-        return next(self._known(position).left(), None) is None
+        return self._known(position).finished
 
     def count(self, start: Any, end: Any) -> int:
         return self.size(start, end) // BYTES_PER_RECORD
 
     def size(self, start: Any, end: Any) -> int:
+        if start is end or start == end:
+            return 0
         return sum(high - low for _, low, high, _ in self._known(end).since(self._known(start)))
 
     # Reading

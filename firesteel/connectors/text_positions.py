@@ -1,15 +1,18 @@
 """How far text files were read, and whether they are still the files that were read.
 
-A position is an object of JSON: by file name how far it was read, with its size and its modification time at that
-moment, a checksum of the bytes before that place, and whether it was finished. A file that was not begun is not in it.
+A position is an object of JSON. A file that was begun is in it with its path: how far it was read, its size and its
+modification time at that moment, and a checksum of the bytes before that place. Files that were finished may be many.
+They are in an object of their folder, whose name ends with a slash: size, modification time, checksum, and of a
+compressed file the place that was reached, which its size does not tell. A file that was not begun is not in it.
 """
 
 from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from firesteel.connectors.compressed import codec_of
@@ -17,9 +20,12 @@ from firesteel.errors import InputError
 
 __all__ = ["Entry", "FileState", "Position", "TextPosition"]
 
-Position = dict[str, list[Any]]
+Position = dict[str, Any]
 
 _MARK_BYTES = 1024
+_MARKS = 16
+"""A checksum is of so many pieces of that length: the first, the last, and others between them at equal distances."""
+_SCAN_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class FileState:
             found = os.stat(self.path)
         except FileNotFoundError:
             raise gone(self.path) from None
-        if self.compare(found) and end and self.mark(end) != mark:
+        if self.compare(found) and end and not self.matches(end, mark):
             raise changed(self.path, "it was replaced by another one")
 
     def compare(self, found: os.stat_result) -> bool:
@@ -51,19 +57,34 @@ class FileState:
         return grown
 
     def mark(self, end: int) -> int:
-        """A checksum of what stands before a place of the file."""
-        start = max(0, end - _MARK_BYTES)
-        with open(self.path, "rb") as file:
-            file.seek(start)
-            content = file.read(end - start)
-        if len(content) < end - start:
-            raise changed(self.path, "it has become shorter")
-        return zlib.crc32(content)
+        """A checksum of what stands before a place of the file, or of all of a compressed one."""
+        end = self.size if codec_of(self.path) else end
+        if end <= _MARKS * _MARK_BYTES:
+            return self._checksum([(0, end)])
+        step = (end - _MARK_BYTES) / (_MARKS - 1)
+        starts = [round(n * step) for n in range(_MARKS)]
+        return self._checksum([(start, start + _MARK_BYTES) for start in starts])
 
-    def ends_with_line(self, end: int) -> bool:
-        with open(self.path, "rb") as file:
-            file.seek(end - 1)
-            return file.read(1) == b"\n"
+    def matches(self, end: int, mark: int) -> bool:
+        """Whether a checksum that was made earlier still holds. At first, one was of the last piece only."""
+        return mark == self.mark(end) or (
+            codec_of(self.path) is None and mark == self._checksum([(max(0, end - _MARK_BYTES), end)])
+        )
+
+    def _checksum(self, pieces: list[tuple[int, int]]) -> int:
+        found = 0
+        with open(self.path, "rb", buffering=0) as file:
+            for start, end in pieces:
+                content = os.pread(file.fileno(), end - start, start)
+                if len(content) < end - start:
+                    raise changed(self.path, "it has become shorter")
+                found = zlib.crc32(content, found)
+        return found
+
+    def has_line_end(self, low: int, high: int) -> bool:
+        with open(self.path, "rb", buffering=0) as file:
+            starts = range(low, high, _SCAN_BYTES)
+            return any(b"\n" in os.pread(file.fileno(), min(_SCAN_BYTES, high - at), at) for at in starts)
 
 
 class Entry(NamedTuple):
@@ -73,69 +94,110 @@ class Entry(NamedTuple):
     size: int
     modified: int
     mark: int
-    done: bool
+    done: bool = False
 
 
 class TextPosition:
-    """A position, seen from a source that has these files now."""
+    """A position, seen from a source that has these files now, by their paths."""
 
-    def __init__(self, entries: dict[str, Entry], files: tuple[FileState, ...]) -> None:
+    def __init__(self, entries: dict[str, Entry], files: Mapping[str, FileState]) -> None:
         self.entries = entries
         self._files = files
 
     @staticmethod
-    def of(position: Any, files: tuple[FileState, ...]) -> TextPosition:
+    def of(position: Any, files: Mapping[str, FileState]) -> TextPosition:
         if isinstance(position, int):
             return TextPosition(_of_number(position, files), files)
-        return TextPosition({path: Entry(*entry) for path, entry in position.items()}, files)
+        entries: dict[str, Entry] = {}
+        for path, found in position.items():
+            if isinstance(found, dict):
+                entries.update((path + name, _finished(*one)) for name, one in found.items())
+            else:
+                # Earlier, finished files were told by a fifth value.
+                entries[path] = Entry(*found)
+        return TextPosition(entries, files)
 
     def to_json(self) -> Position:
-        return {path: list(entry) for path, entry in self.entries.items()}
+        found: Position = {}
+        for path, entry in self.entries.items():
+            if entry.done:
+                folder, slash, name = path.rpartition("/")
+                reached = [entry.offset] if codec_of(path) else []
+                found.setdefault(folder + slash, {})[name] = [entry.size, entry.modified, entry.mark, *reached]
+            else:
+                found[path] = list(entry[:-1])
+        return found
+
+    @cached_property
+    def finished(self) -> bool:
+        """Whether nothing is left to read."""
+        return next(self.left(), None) is None
 
     def left(self) -> Iterator[tuple[FileState, Entry]]:
         """The files that have something left to read, with what is known of them. Raises if one was changed."""
-        names = set()
-        for file in self._files:
-            names.add(file.path)
-            entry = self.entries.get(file.path)
+        for path, file in self._files.items():
+            entry = self.entries.get(path)
             if entry is None:
                 yield file, Entry(0, file.size, file.modified, 0, False)
-            elif (entry.size, entry.modified) == (file.size, file.modified):
+            elif file.size == entry.size:
+                if file.modified != entry.modified:
+                    self._recognise(file, entry)
                 if not entry.done:
                     yield file, entry
             elif _has_grown(file, entry):
                 yield file, entry
         for path, entry in self.entries.items():
-            if path not in names and not entry.done:
+            if not entry.done and path not in self._files:
                 raise gone(path)
 
-    def since(self, start: TextPosition) -> Iterator[tuple[FileState, int, int, int]]:
-        """What lies between an earlier position and this one, file by file, and the checksum before its end."""
+    def since(self, start: TextPosition) -> list[tuple[FileState, int, int, int]]:
+        """What lies between an earlier position and this one, in the order of the files' names, and the checksum
+        before its end."""
+        found = []
         for path, entry in self.entries.items():
             before = start.entries.get(path)
             low = before.offset if before is not None else 0
             if entry.offset > low:
-                yield FileState(path, entry.size, entry.modified), low, entry.offset, entry.mark
+                file = self._files.get(path)
+                if file is None or file.size != entry.size:
+                    file = FileState(path, entry.size, entry.modified)
+                elif file.modified != entry.modified:
+                    self._recognise(file, entry)
+                found.append((file, low, entry.offset, entry.mark))
+        return sorted(found, key=lambda one: one[0].path)
+
+    def _recognise(self, file: FileState, entry: Entry) -> None:
+        """A file that has another modification time, but is as long as it was: copied once more, or put back. Raises if
+        it is another one."""
+        if not file.matches(entry.offset, entry.mark):
+            raise other(file.path)
+        # So it is looked at only once.
+        self.entries[file.path] = entry._replace(modified=file.modified)
+
+
+def _finished(size: int, modified: int, mark: int, offset: int | None = None) -> Entry:
+    return Entry(size if offset is None else offset, size, modified, mark, True)
 
 
 def _has_grown(file: FileState, entry: Entry) -> bool:
-    """Whether a file that is not as it was when it was read has only got longer. Raises if it was changed otherwise."""
+    """Whether a file of another size has only got longer. Raises if it was changed otherwise."""
     path = file.path
     if file.size < entry.size:
         raise changed(path, f"it had {entry.size} bytes when the job's position was saved and has {file.size} now")
-    if codec_of(path) is not None or file.size == entry.size or file.mark(entry.offset) != entry.mark:
-        raise changed(path, "it is not the file that was read when the job's position was saved")
-    if entry.done and not file.ends_with_line(entry.offset):
+    if codec_of(path) is not None or not file.matches(entry.offset, entry.mark):
+        raise other(path)
+    # The line that the position lies in was read to its end, which was that of the file if no other came before.
+    if not file.has_line_end(entry.offset - 1, entry.size):
         raise changed(path, "something was added to its last line, which was read without it")
     return True
 
 
-def _of_number(position: int, files: tuple[FileState, ...]) -> dict[str, Entry]:
+def _of_number(position: int, files: Mapping[str, FileState]) -> dict[str, Entry]:
     """A position of version 0.1 and before, which counted the bytes of all files in a row."""
     if position == 0:
         return {}
-    if len(files) == 1 and position <= files[0].size:
-        file = files[0]
+    file = next(iter(files.values()), None)
+    if file is not None and len(files) == 1 and position <= file.size:
         done = position == file.size
         return {file.path: Entry(position, file.size, file.modified, file.mark(position), done)}
     raise InputError(
@@ -151,6 +213,10 @@ def changed(path: str, how: str) -> InputError:
         "back as it was to go on, or start the job without its checkpoint or savepoint. New lines belong into new "
         "files, or behind the last line."
     )
+
+
+def other(path: str) -> InputError:
+    return changed(path, "it is not the file that was read when the job's position was saved")
 
 
 def gone(path: str) -> InputError:

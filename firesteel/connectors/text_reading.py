@@ -69,7 +69,7 @@ class RangeReader:
                     yield self._decoded(lines, path, first), None
                     lines, first, size = [], at, 0
             grown = one.file.compare(self._state(file, path))
-            if grown and one.mark is not None and one.file.mark(one.high) != one.mark:
+            if grown and one.mark is not None and not one.file.matches(one.high, one.mark):
                 raise changed(path, "it was replaced by another one")
             if lines:
                 yield self._decoded(lines, path, first), None

@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import pickle
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 from firesteel.connectors import text_reading
 from firesteel.connectors.compressed import Lengths
 from firesteel.connectors.text import BYTES_PER_RECORD, TextFileSource
+from firesteel.connectors.text_positions import TextPosition
 from firesteel.errors import InputError, ProgramError
 
 
@@ -132,6 +134,27 @@ class TestFilesThatChange:
         with pytest.raises(InputError, match="something was added to its last line"):
             TextFileSource.of(str(tmp_path)).ended(end)
 
+    def test_an_unfinished_line_that_was_read_is_not_added_to(self, tmp_path: Path) -> None:
+        """A batch may end inside the last line, which it has read to the end."""
+        file = tmp_path / "a"
+        file.write_text("x" * 50 + "\n" + "L" * 60)
+        first, position = part_of(file, 1)
+        assert first == ["x" * 50, "L" * 60]
+        with open(file, "a") as more:
+            more.write("MMMM\nnew line\n")
+        with pytest.raises(InputError, match="something was added to its last line"):
+            read_from(TextFileSource.of(str(file)), position)
+
+    @pytest.mark.parametrize("added", ["MMMM\nnew line\n", "\n", ""])
+    def test_an_unfinished_line_that_was_not_read_may_be_added_to(self, tmp_path: Path, added: str) -> None:
+        file = tmp_path / "a"
+        file.write_text("x" * 70 + "\n" + "L" * 60)
+        first, position = part_of(file, 1)
+        assert first == ["x" * 70]
+        with open(file, "a") as more:
+            more.write(added)
+        assert read_from(TextFileSource.of(str(file)), position)[0] == ("L" * 60 + added).splitlines()
+
 
 class TestFilesThatChangeBetweenTwoRuns:
     @pytest.mark.parametrize("name", ["0", "bb", "z"], ids=["before", "between", "behind"])
@@ -186,6 +209,53 @@ class TestFilesThatChangeBetweenTwoRuns:
         rest, _ = read_from(TextFileSource.of(str(folder)), position, 3)
         assert sorted(first + rest) == sorted(ALL + numbered("a", 100, 150))
 
+    @pytest.mark.parametrize("records", [1, 10**6], ids=["begun", "finished"])
+    @pytest.mark.parametrize("name", ["a", "a.gz"])
+    def test_a_file_with_the_same_bytes_is_the_same_file(self, tmp_path: Path, name: str, records: int) -> None:
+        """Put back after it was changed, or copied once more."""
+        file, lines = tmp_path / name, numbered("a", 0, 10_000)
+        content = "".join(f"{line}\n" for line in lines).encode()
+        file.write_bytes(gzip.compress(content) if name == "a.gz" else content)
+        first, position = part_of(tmp_path, records)
+        before = file.read_bytes()
+        file.write_bytes(b"z" * len(before))
+        touch_later(file)
+        with pytest.raises(InputError, match=r"The file .* was changed.* it is not the file that was read"):
+            read_from(TextFileSource.of(str(tmp_path)), position)
+        file.write_bytes(before)
+        touch_later(file)
+        again = TextFileSource.of(str(tmp_path))
+        assert lines_of(again, again.initial(), position) == first, "a batch that was planned and is repeated"
+        assert first + read_from(again, position, 500)[0] == lines
+
+    def test_a_change_far_before_the_place_that_was_reached(self, tmp_path: Path) -> None:
+        write(tmp_path / "a", numbered("a", 0, 10_000))
+        _, position = part_of(tmp_path, 1000)
+        content = (tmp_path / "a").read_bytes()
+        (tmp_path / "a").write_bytes(b"z" * 40_000 + content[40_000:])
+        touch_later(tmp_path / "a")
+        with pytest.raises(InputError, match=r"it is not the file that was read"):
+            read_from(TextFileSource.of(str(tmp_path)), position)
+
+    def test_positions_of_earlier_forms(self, folder: Path) -> None:
+        """Five numbers for each file, with a checksum of the kilobyte before its place."""
+        found = (folder / "a").stat()
+        state = [found.st_size, found.st_mtime_ns]
+        mark = zlib.crc32((folder / "a").read_bytes()[:640])
+        whole = zlib.crc32((folder / "a").read_bytes())
+        source = TextFileSource.of(str(folder / "a"))
+        assert read_from(source, {str(folder / "a"): [640, *state, mark, False]})[0] == numbered("a", 80, 100)
+        assert source.ended({str(folder / "a"): [800, *state, whole, True]})
+
+    def test_an_earlier_checksum_of_a_longer_file(self, tmp_path: Path) -> None:
+        write(tmp_path / "a", numbered("a", 0, 10_000))
+        content, found = (tmp_path / "a").read_bytes(), (tmp_path / "a").stat()
+        position = {
+            str(tmp_path / "a"): [40_000, len(content), found.st_mtime_ns, zlib.crc32(content[38_976:40_000]), False]
+        }
+        write(tmp_path / "a", numbered("a", 0, 10_100))
+        assert read_from(TextFileSource.of(str(tmp_path)), position)[0] == numbered("a", 5000, 10_100)
+
     def test_positions_of_earlier_versions(self, folder: Path) -> None:
         """They counted the bytes of all files in a row."""
         source = TextFileSource.of(str(folder / "a"))
@@ -201,7 +271,40 @@ class TestFilesThatChangeBetweenTwoRuns:
 def test_positions_are_small(folder: Path) -> None:
     source = TextFileSource.of(str(folder))
     _, end = read_from(source, source.initial())
-    assert len(json.dumps(end)) < 3 * (len(str(folder)) + 80)
+    assert len(json.dumps(end)) < len(str(folder)) + 3 * 50
+
+
+class TestCosts:
+    def test_a_poll_with_nothing_to_read_looks_at_no_file(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        source = TextFileSource.of(str(folder))
+        _, end = read_from(source, source.initial())
+        parsed: list[Any] = []
+        asked: list[Any] = []
+        of, left = TextPosition.of, TextPosition.left
+        monkeypatch.setattr(TextPosition, "of", lambda *one: parsed.append(one) or of(*one))
+        monkeypatch.setattr(TextPosition, "left", lambda self: asked.append(self) or left(self))
+        again = TextFileSource.of(str(folder))
+        for _ in range(100):
+            position = json.loads(json.dumps(end))
+            assert again.latest(position, 100) is position
+            assert again.ended(position)
+            assert again.count(position, position) == again.size(position, position) == 0
+        assert len(parsed) == len(asked) == 1
+
+    def test_a_batch_takes_what_the_last_one_knew(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        parsed: list[Any] = []
+        of = TextPosition.of
+        monkeypatch.setattr(TextPosition, "of", lambda *one: parsed.append(one) or of(*one))
+        source = TextFileSource.of(str(folder))
+        position, batches = source.initial(), 0
+        while not source.ended(position):
+            end = json.loads(json.dumps(source.latest(position, 1)))
+            source.count(position, end)
+            source.size(position, end)
+            source.plan(position, end, 2)
+            position, batches = end, batches + 1
+        assert batches > 30
+        assert len(parsed) == 1
 
 
 def zstd(content: bytes) -> bytes:
