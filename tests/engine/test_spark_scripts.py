@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import select
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 from sparkkit import (
-    SCRIPT_SECONDS,
     WORD_COUNT,
     WORD_COUNT_LINES,
-    end_process,
     run_script,
-    script_environment,
     without_subtask,
     write_script,
 )
@@ -51,41 +42,6 @@ def test_with_logging_one_line_at_the_start_and_one_at_the_end(ui: bool, tmp_pat
     # Python's root logger at INFO hears py4j too; Spark itself says nothing.
     others = [line for line in done.stderr.splitlines() if line not in ours and not line.startswith("INFO:py4j")]
     assert others == []
-
-
-def test_a_terminal_shows_the_progress_line(tmp_path: Path) -> None:
-    # Slow enough for the line to be drawn: twice a second.
-    slow = WORD_COUNT.replace("lambda line: line.split()", "lambda line: __import__('time').sleep(1) or line.split()")
-    assert slow != WORD_COUNT
-    program = write_script(tmp_path, slow)
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, str(program)],
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-        env=script_environment(COLUMNS="200"),
-        cwd=tmp_path,
-    )
-    os.close(theirs)
-    shown = b""
-    try:
-        deadline = time.monotonic() + SCRIPT_SECONDS
-        while time.monotonic() < deadline:
-            if select.select([ours], [], [], 1)[0]:
-                try:
-                    shown += os.read(ours, 65536)
-                except OSError:  # how Linux says that the other side has gone
-                    break
-        assert process.wait(30) == 0
-    finally:
-        end_process(process)
-        os.close(ours)
-    text = shown.decode()
-    assert re.search(r"word count · batch \d+ · [\d,]+ records/s · \d+ records · watermark ", text), text
-    assert text.endswith("\r\x1b[2K"), "the line is gone at the end"
-    assert process.stdout is not None
-    with process.stdout as out:
-        assert without_subtask(out.read().decode()) == WORD_COUNT_LINES
 
 
 def test_the_state_stores_are_closed_before_the_jvm_ends(tmp_path: Path) -> None:

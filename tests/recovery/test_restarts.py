@@ -198,7 +198,7 @@ class KeepsALock(KeyedProcessFunction):
 
 
 class Unreadable(SplitSource, Source):
-    """Fails outside the operators, where batches are planned."""
+    """Fails where batches are planned, beside the driver."""
 
     def split_source(self) -> SplitSource:
         return self
@@ -278,12 +278,15 @@ def check_permanent(env: StreamExecutionEnvironment, program: Callable[[Any], An
 
 
 @pytest.mark.parametrize("where", ENGINES)
-def test_what_fails_outside_the_operators_keeps_its_class(where: str) -> None:
+def test_what_fails_where_batches_are_planned_keeps_its_kind(where: str) -> None:
     env = ENGINES[where](1, fixed(5))
     env.from_source(Unreadable(), NONE, "unreadable").print()
     client = env.execute_async()
-    with pytest.raises(CheckpointError, match=r"^the source's own file is damaged$"):
+    with pytest.raises(JobExecutionError, match="'Source: unreadable' failed") as caught:
         client.get_job_execution_result().result()
+    assert "the source's own file is damaged" in str(caught.value)
+    assert caught.value.kind is FailureKind.PERMANENT
+    assert (caught.value.cause_class or "").endswith("CheckpointError")
     assert attempts(client) == 1
 
 

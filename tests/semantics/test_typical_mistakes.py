@@ -119,7 +119,8 @@ def test_a_tuple_or_a_text_is_gone_through_as_in_pyflink_with_a_warning(
 
 
 def test_a_tuple_of_one_kind_is_taken_without_a_word(run: Any, caplog: pytest.LogCaptureFixture) -> None:
-    assert run(lambda env: env.from_collection(["a b"]).flat_map(lambda line: tuple(line.split()))) == ["a", "b"]
+    with caplog.at_level(logging.WARNING, "firesteel"):
+        assert run(lambda env: env.from_collection(["a b"]).flat_map(lambda line: tuple(line.split()))) == ["a", "b"]
     assert caplog.messages == []
 
 
@@ -225,7 +226,8 @@ def execute_on(master: str) -> None:
 def test_a_misspelt_setting(make_env: Any, caplog: pytest.LogCaptureFixture) -> None:
     env = make_env(config={"firesteel.batch.max-record": "5", "shop.limit": "3", "spark.sql.shuffle.partition": "1"})
     env.from_collection([1]).print()
-    env.execute()
+    with caplog.at_level(logging.WARNING, "firesteel"):
+        env.execute()
     assert caplog.messages == [
         "the setting 'firesteel.batch.max-record' is not known and has no effect. Did you mean "
         "'firesteel.batch.max-records'?"
