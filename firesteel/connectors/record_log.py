@@ -80,8 +80,8 @@ class RecordLog:
     def __init__(self, directory: str, delimiter: bytes) -> None:
         make_private_folder(directory)
         self._delimiter = delimiter
-        self._path = os.path.join(directory, "socket.log")
-        self._file = DurableFile(self._path)
+        self.path = os.path.join(directory, "socket.log")
+        self._file = DurableFile(self.path)
         self._cuts_file = DurableFile(os.path.join(directory, "socket.cuts"))
         size = self._file.size
         # A line without its end was being written when the last run ended.
@@ -121,7 +121,7 @@ class RecordLog:
         self._cuts_file.close()
 
     def _read(self, start: int, end: int) -> bytes:
-        with open(self._path, "rb") as file:
+        with open(self.path, "rb") as file:
             file.seek(start)
             return file.read(end - start)
 
@@ -149,3 +149,15 @@ class RecordLog:
             return end
         found = end - len(rest)
         return found if found > start else None
+
+    def first_end(self, start: int, clear: int) -> int:
+        """The first record's end behind ``start``, where one is known to be, and known not to be before ``clear``."""
+        cut = bisect.bisect_right(self._cuts, start)
+        limit = self._cuts[cut] if cut < len(self._cuts) else self.complete
+        # A delimiter may begin before what is clear, and may lie across two pieces.
+        overlap = len(self._delimiter) - 1
+        for at in range(max(start, clear - overlap), limit, _SCAN_BYTES):
+            found = self._read(at, min(limit, at + _SCAN_BYTES + overlap)).find(self._delimiter)
+            if found >= 0:
+                return at + found + len(self._delimiter)
+        return limit

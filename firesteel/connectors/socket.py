@@ -15,19 +15,22 @@ from typing import Any
 from firesteel.connectors.blocks import blocks, scattered, spread
 from firesteel.connectors.record_log import RecordLog
 from firesteel.connectors.source import CHUNK_RECORDS, Chunks, SplitSource
-from firesteel.errors import ConnectorError, ProgramError
+from firesteel.errors import CheckpointError, ConnectorError, ProgramError
 
 __all__ = ["SocketSource"]
 
 logger = logging.getLogger("firesteel.connectors.socket")
 
+BYTES_PER_RECORD = 64
+"""A guess at a record's length, for sizing batches; the sizes adapt to how long a batch takes."""
 RETRY_SECONDS = 0.5
 WARN_SECONDS = 30.0
 
 
 class SocketSource(SplitSource):
     """Delimited text from a server. Bytes go to a log in the job's directory as they come; positions are the log's, and
-    only what was synced to disk is offered.
+    only what was synced to disk is offered. It connects when it is asked for more than it has: what it receives
+    must not take the place of something that the log has lost, and whoever only repeats a batch receives nothing.
 
     Tasks get their text with their share, so they need no access to the log.
     """
@@ -53,12 +56,31 @@ class SocketSource(SplitSource):
         self._log = RecordLog(directory, self._delimiter)
         # What an earlier run left half received is a record of its own: a new connection begins a new one.
         self._log.cut()
+        self._offered = self._log.complete
+        """No position of this log lies behind this."""
+        self._ends = _Ends(0)
+        self._counted: tuple[int, int, int] = (0, 0, 0)
+        """The last answer of ``count``: from where, to where, and how many."""
         self._gone = False
         self._never_reached = ""
         self._stopping = threading.Event()
         self._connection: socket.socket | None = None
-        self._thread = threading.Thread(target=self._receive, name="firesteel-socket", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
+
+    def _check(self, position: int) -> None:
+        """Raises if the log does not have what a position says was received."""
+        if position > self._offered:
+            raise CheckpointError(
+                f"socket {self._address[0]}:{self._address[1]}: the job's position is {position}, but the log of what "
+                f"was received, {self._log.path}, has {self._offered} bytes. It was cut off, or is not that of this "
+                "checkpoint or savepoint. A socket cannot be read twice: put the file back to go on, or start the job "
+                "without its checkpoint or savepoint."
+            )
+
+    def _connect(self) -> None:
+        if self._thread is None and not self._stopping.is_set():
+            self._thread = threading.Thread(target=self._receive, name="firesteel-socket", daemon=True)
+            self._thread.start()
 
     def stop(self) -> None:
         if not hasattr(self, "_stopping"):
@@ -67,7 +89,8 @@ class SocketSource(SplitSource):
         if self._connection is not None:
             with contextlib.suppress(OSError):
                 self._connection.shutdown(socket.SHUT_RDWR)
-        self._thread.join(2)
+        if self._thread is not None:
+            self._thread.join(2)
         self._log.close()
 
     def _receive(self) -> None:
@@ -139,23 +162,34 @@ class SocketSource(SplitSource):
     def latest(self, position: int, max_records: int) -> int:
         if self._gone and self._never_reached:
             raise ConnectorError(self._never_reached)
-        complete = self._log.complete
-        if complete - position > max_records * 64:
-            end = self._log.last_end(position, position + max_records * 64)
-            if end is not None:
-                return end
-        return max(complete, position)
+        self._check(position)
+        self._connect()
+        end = self._log.complete
+        if end - position > max_records * BYTES_PER_RECORD:
+            if self._ends.start != position:
+                self._ends = _Ends(position)
+            end = self._ends.within(self._log, max_records)
+        self._offered = max(self._offered, end)
+        return end
 
     def ended(self, position: int) -> bool:
+        self._check(position)
         return self._gone and position >= self._log.complete
 
     def count(self, start: int, end: int) -> int:
-        return len(self._log.records(start, end)) if end > start else 0
+        """How many there are, or as many as were asked for where there was no room for more: such a batch is full."""
+        if end == start:
+            return 0
+        if self._counted[:2] != (start, end):
+            self._counted = (start, end, len(self._log.records(start, end)))
+        wanted = self._ends.wanted.get(end, 0) if self._ends.start == start else 0
+        return max(self._counted[2], wanted)
 
     def size(self, start: int, end: int) -> int:
         return end - start
 
     def plan(self, start: int, end: int, parallelism: int) -> list[Any]:
+        self._check(end)
         records = self._log.records(start, end)
         if len(records) < parallelism:
             return spread([[record] for record in records], scattered(start), parallelism)
@@ -167,3 +201,33 @@ class SocketSource(SplitSource):
             texts = [record.decode("utf-8", "replace") for record in part]
             # As in Flink, lines may end in \r\n.
             yield [text.removesuffix("\r") for text in texts] if self._delimiter == b"\n" else texts, None
+
+
+class _Ends:
+    """Where batches may end that begin at one position, as far as that was asked. It is asked repeatedly: for fewer
+    records where they are too many bytes, and while a batch waits for its time."""
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self._known: dict[int, int] = {}
+        """By how many records there was room for."""
+        self._first: int | None = None
+        """Where the first record ends, if it was found to be longer than a batch."""
+        self.wanted: dict[int, int] = {}
+        """By end, how many records there was room for at last."""
+
+    def within(self, log: RecordLog, records: int) -> int:
+        """The last end for which there is room, or else the first one."""
+        end = self._known.get(records)
+        if end is None:
+            end = self._known[records] = self._find(log, self.start + records * BYTES_PER_RECORD)
+        self.wanted[end] = records
+        return end
+
+    def _find(self, log: RecordLog, reach: int) -> int:
+        if self._first is None or self._first <= reach:
+            end = log.last_end(self.start, reach)
+            if end is not None:
+                return end
+            self._first = log.first_end(self.start, reach)
+        return self._first

@@ -7,6 +7,7 @@ import itertools
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from firesteel.common import Configuration, WatermarkStrategy
+from firesteel.common.path_names import path_name
 from firesteel.connectors.collection import CollectionSource
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
@@ -117,11 +119,13 @@ class TestLimit:
 
 
 class TestBatches:
-    def coordinator(self, build: Any, settings: Settings, word: Any = Word) -> Coordinator:
+    def coordinator(
+        self, build: Any, settings: Settings, word: Any = Word, directory: str = "/nonexistent"
+    ) -> Coordinator:
         env = StreamExecutionEnvironment.get_execution_environment()
         build(env)
         graph = build_job_graph(build_stream_graph(env._program, 1))
-        return Coordinator(graph, settings, "/nonexistent", word)
+        return Coordinator(graph, settings, directory, word)
 
     def test_what_a_source_knows_of_its_bytes(self) -> None:
         values = [b"x" * (n % 3 << 20) for n in range(30)]
@@ -135,6 +139,33 @@ class TestBatches:
         assert sum(sizes) == sum(map(len, values))
         assert max(sizes) <= 10 << 20
         assert len(sizes) < 8
+
+    @pytest.mark.parametrize("lines", [[1 << 20] * 20, [100] * 50_000, [9 << 20, 10, 10], [10, 9 << 20, 10]])
+    @pytest.mark.parametrize("records", [FIRST_BATCH, 10**6])
+    def test_lines_of_a_socket(self, tmp_path: Path, lines: list[int], records: int) -> None:
+        content = b"".join(b"x" * (length - 1) + b"\n" for length in lines)
+        folder = tmp_path / path_name("lines")
+        folder.mkdir()
+        (folder / "socket.log").write_bytes(content)
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            c = self.coordinator(
+                lambda env: env.socket_text_stream("127.0.0.1", server.getsockname()[1]).uid("lines").print(),
+                # A backlog does not wait for checkpoints.
+                Settings(max_bytes=4 << 20, max_records=records, checkpoint_interval_ms=10**9),
+                directory=str(tmp_path),
+            )
+            try:
+                offset, ends = c.initial(), [0]
+                while len(content) - ends[-1] > min(4 << 20, records * 64):
+                    reached = c.next(offset)
+                    assert reached is not offset
+                    ends += reached["positions"].values()
+                    offset = reached
+            finally:
+                c.stop()
+        sizes = [high - low for low, high in itertools.pairwise(ends)]
+        assert max(sizes) <= max(4 << 20, *lines)
+        assert len(sizes) <= 20
 
     def test_a_record_larger_than_a_batch_is_a_batch(self) -> None:
         values = [b"x" * (3 << 20)] * 3

@@ -42,6 +42,7 @@ def lines_of(source: SocketSource, count: int) -> list[str]:
 def test_a_reset_ends_the_line_that_it_cuts_and_no_other_line_is_touched(server: socket.socket, tmp_path: Path) -> None:
     source = SocketSource("127.0.0.1", server.getsockname()[1])
     source.start(str(tmp_path))
+    assert source.latest(source.initial(), 1) == 0, "it connects when it is first asked for records"
     try:
         expected, sent = [], 0
         for number in range(20):
@@ -66,6 +67,7 @@ def test_a_line_of_many_megabytes(server: socket.socket, tmp_path: Path) -> None
     """Received in many thousand pieces: the time it takes grows with its length, not with the square of it."""
     source = SocketSource("127.0.0.1", server.getsockname()[1])
     source.start(str(tmp_path))
+    assert source.latest(source.initial(), 1) == 0, "it connects when it is first asked for records"
     long = b"x" * 20_000_000
     try:
         client, _ = server.accept()

@@ -31,7 +31,7 @@ from firesteel.connectors.text_positions import FileState
 from firesteel.connectors.text_reading import Range
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.errors import ProgramError
+from firesteel.errors import CheckpointError, ProgramError
 
 
 def read(source: SplitSource, shares: list[Any]) -> list[Any]:
@@ -271,7 +271,11 @@ class TestRecordLog:
             assert log.records(0, log.complete) == expected
             ends, found = [0], []
             while ends[-1] < log.complete:
-                end = log.last_end(ends[-1], min(log.complete, ends[-1] + batch)) or log.complete
+                reach = min(log.complete, ends[-1] + batch)
+                end = log.last_end(ends[-1], reach)
+                if end is None:
+                    end = log.first_end(ends[-1], reach)
+                    assert len(log.records(ends[-1], end)) == 1
                 found += log.records(ends[-1], end)
                 ends.append(end)
             assert found == expected
@@ -338,6 +342,8 @@ class TestSocket:
         def start(**options: Any) -> SocketSource:
             source = SocketSource("127.0.0.1", server.port, **options)
             source.start(str(tmp_path / "log"))
+            # It connects when it is first asked for records.
+            source.latest(0, 1)
             sources.append(source)
             return source
 
@@ -430,6 +436,7 @@ class TestSocket:
         source = SocketSource("127.0.0.1", port)
         source.start(str(tmp_path))
         try:
+            assert source.latest(0, 1) == 0
             time.sleep(0.1)
             with socket.create_server(("127.0.0.1", port)) as late:
                 late.settimeout(10)
@@ -482,6 +489,83 @@ class TestSocket:
         server.send(b"x" * 1000 + b"\n")
         wait_for(lambda: source.latest(0, 1) > 0)
         assert read(source, source.plan(0, source.latest(0, 1), 1)) == ["x" * 1000]
+
+    @staticmethod
+    def logged(port: int, folder: Path, content: bytes) -> SocketSource:
+        """A source that has received this in an earlier run."""
+        folder.mkdir()
+        (folder / "socket.log").write_bytes(content)
+        source = SocketSource("127.0.0.1", port)
+        source.start(str(folder))
+        return source
+
+    def test_fewer_records_are_never_more_bytes(self, server: Server, tmp_path: Path) -> None:
+        line = 1_000_001
+        source = self.logged(server.port, tmp_path / "log", (b"x" * (line - 1) + b"\n") * 20)
+        try:
+            ends = [source.latest(0, records) for records in (1, 100, 10_000, 20_000, 40_000, 10**6)]
+            assert ends == [line, line, line, line, 2 * line, 20 * line]
+            # There is more than a batch takes, so it counts as a full one: it does not wait for a checkpoint.
+            for records in (1, 100, 40_000):
+                assert source.count(0, source.latest(0, records)) >= records
+            assert source.count(0, source.latest(0, 10**6)) == 20
+        finally:
+            source.stop()
+
+    def test_a_long_record_is_looked_through_once(
+        self, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        source = self.logged(server.port, tmp_path / "log", b"x" * (8 << 20) + b"\nnext\n")
+        read: list[int] = []
+        inner = RecordLog._read
+        monkeypatch.setattr(RecordLog, "_read", lambda *one: read.append(one[2] - one[1]) or inner(*one))
+        try:
+            for records in [4096 >> n for n in range(13)] * 3:
+                assert source.latest(0, records) == (8 << 20) + 1
+            assert sum(read) < 10 << 20
+        finally:
+            source.stop()
+
+    @pytest.mark.parametrize("ask", ["latest", "ended", "plan"])
+    def test_a_position_that_the_log_does_not_have(self, server: Server, tmp_path: Path, ask: str) -> None:
+        """The log was lost in part. Nothing is received that would then take the place of what is missing."""
+        source = self.logged(server.port, tmp_path / "log", b"one\ntwo\n")
+        asked: dict[str, Callable[[int], Any]] = {
+            "latest": lambda position: source.latest(position, 100),
+            "ended": source.ended,
+            "plan": lambda position: source.plan(0, position, 1),
+        }
+        try:
+            for _ in range(2):
+                with pytest.raises(CheckpointError, match=r"position is 100.*socket\.log, has 8 bytes"):
+                    asked[ask](100)
+            server._socket.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                server.accept()
+        finally:
+            source.stop()
+        assert (tmp_path / "log" / "socket.log").read_bytes() == b"one\ntwo\n"
+
+    def test_a_batch_that_is_repeated_needs_no_connection(self, server: Server, tmp_path: Path) -> None:
+        """As a replay does, which would take records away from the job."""
+        source = self.logged(server.port, tmp_path / "log", b"one\ntwo\n")
+        try:
+            assert read(source, source.plan(0, 8, 1)) == ["one", "two"]
+            assert not source.ended(8)
+            assert source._thread is None
+        finally:
+            source.stop()
+
+    def test_what_is_received_does_not_make_a_wrong_position_right(
+        self, server: Server, start: Callable[..., SocketSource]
+    ) -> None:
+        source = start()
+        server.accept()
+        server.send(b"one\ntwo\n")
+        wait_for(lambda: source._log.complete == 8)
+        with pytest.raises(CheckpointError, match=r"position is 4"):
+            source.plan(0, 4, 1)
+        assert read(source, source.plan(0, source.latest(0, 100), 1)) == ["one", "two"]
 
     def test_a_full_disk_is_waited_for_and_nothing_is_lost(
         self,

@@ -166,6 +166,16 @@ class TestFilesThatChangeBetweenTwoRuns:
         assert sorted(first + rest) == sorted(ALL + numbered("new", 0, 50))
         assert [line for line in first + rest if not line.startswith("new")] == ALL
 
+    def test_a_batch_that_is_repeated_has_the_same_order(self, folder: Path) -> None:
+        _, position = part_of(folder, 15)
+        write(folder / "0", numbered("new", 0, 50))
+        source = TextFileSource.of(str(folder))
+        end = source.latest(position, 12)
+        lines = lines_of(source, position, end)
+        assert {line[0] for line in lines} == {"n", "b"}
+        again = TextFileSource.of(str(folder))
+        assert lines_of(again, position, json.loads(json.dumps(end))) == lines
+
     def test_a_finished_file_may_go(self, folder: Path) -> None:
         first, position = part_of(folder, 20)
         assert first[-1].startswith("b"), "the first file was finished"
