@@ -21,7 +21,7 @@ from firesteel.datastream import RuntimeExecutionMode, StreamExecutionEnvironmen
 from firesteel.datastream.connectors.base import CommitterContext, SinkIdentity, WriterContext
 from firesteel.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcSink
 from firesteel.datastream.functions import SinkFunction
-from firesteel.errors import ConnectorError, JobExecutionError
+from firesteel.errors import ConnectorError, FailureKind, JobExecutionError
 from firesteel.testing import CommitCrashes, CrashPoint, run_pipeline
 
 PAIR = Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.INT()])
@@ -290,8 +290,9 @@ def test_recovery_rolls_back_what_is_not_to_be_committed(bench: Bench, counts: D
 def test_what_somebody_rolled_back_is_not_taken_for_committed(bench: Bench, counts: Database) -> None:
     prepared = bench.prepare(1000, ("a", 1))
     counts.execute(f"ROLLBACK PREPARED '{prepared[0].gid}'")
-    with pytest.raises(ConnectorError, match=r"was not committed and is gone \(it is aborted\)"):
+    with pytest.raises(ConnectorError, match=r"was not committed and is gone \(it is aborted\)") as caught:
         bench.committer.commit(prepared)
+    assert caught.value.kind is FailureKind.PERMANENT
 
 
 def test_a_commit_survives_a_lost_connection(bench: Bench, counts: Database) -> None:
@@ -316,8 +317,9 @@ def test_a_connection_lost_in_the_middle_of_a_transaction_loses_all_of_it(bench:
     writer.flush(False)
     disconnect(counts)
     writer.write(("a", 2), At(1000))
-    with pytest.raises(ConnectorError, match="terminating connection"):
+    with pytest.raises(ConnectorError, match="terminating connection") as caught:
         writer.flush(False)
+    assert caught.value.kind is FailureKind.PASSING
     # Nobody should go on after that; whoever does must not get half of it committed.
     with pytest.raises(ConnectorError, match="the batch's transaction with it"):
         writer.flush(False)
@@ -373,14 +375,18 @@ def failure(
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_an_unreachable_server(database: Database, flavour: str) -> None:
-    text = str(failure(database, [("a", 1)], flavour, url="jdbc:postgresql://127.0.0.1:1/shop"))
+    error = failure(database, [("a", 1)], flavour, url="jdbc:postgresql://127.0.0.1:1/shop")
+    assert error.kind is FailureKind.PASSING
+    text = str(error)
     assert "PostgreSQL at 127.0.0.1:1/shop cannot be reached" in text
     assert "Check that it runs there." in text
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_no_such_table(database: Database, flavour: str) -> None:
-    text = str(failure(database, [("a", 1)], flavour))
+    error = failure(database, [("a", 1)], flavour)
+    assert error.kind is FailureKind.PERMANENT
+    text = str(error)
     assert 'relation "counts" does not exist' in text
     assert "Create the table first" in text
     assert "INSERT INTO counts" in text
@@ -412,7 +418,9 @@ def test_a_record_of_another_type_than_declared(counts: Database) -> None:
 
 def test_a_row_that_is_there_already(counts: Database) -> None:
     counts.execute("ALTER TABLE counts ADD PRIMARY KEY (n)")
-    text = str(failure(counts, [("a", 1), ("b", 1)]))
+    error = failure(counts, [("a", 1), ("b", 1)])
+    assert error.kind is FailureKind.PERMANENT
+    text = str(error)
     assert "duplicate key" in text
     assert "constraints do not allow it" in text
 
@@ -443,6 +451,7 @@ def test_the_password_is_told_to_nobody(database: Database, flavour: str, caplog
     secret = "wr0ng-but-s3cret"
     with caplog.at_level(logging.DEBUG):
         error = failure(database, [("a", 1)], flavour, password=secret)
+    assert error.kind is FailureKind.PERMANENT
     assert "password authentication failed" in str(error)
     assert "Check the user name and the password." in str(error)
     shown = [str(error), repr(error), error.cause_text or "", repr(error.__cause__), *caplog.messages]

@@ -8,19 +8,23 @@ import pickle
 from decimal import Decimal
 from typing import Any
 
+import psycopg
 import pytest
 
 from firesteel.common import Instant, Row, Types
 from firesteel.connectors.postgresql.address import Address
+from firesteel.connectors.postgresql.driver import Session, is_passing, tell
 from firesteel.connectors.postgresql.rows import Rows
 from firesteel.connectors.postgresql.statements import upsert, with_numbers
+from firesteel.connectors.postgresql.two_phase import PreparedTransaction, TransactionCommitter
+from firesteel.datastream.connectors.base import CommitterContext, SinkIdentity
 from firesteel.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
     JdbcExactlyOnceOptions,
     JdbcExecutionOptions,
     JdbcSink,
 )
-from firesteel.errors import ProgramError, SetupError, TypeMismatchError
+from firesteel.errors import ConnectorError, FailureKind, ProgramError, SetupError, TypeMismatchError
 
 PAIR = Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.INT()])
 SECRET = "hunter2"
@@ -225,3 +229,81 @@ class TestSinks:
         sink = JdbcSink.sink("INSERT INTO t VALUES (?, ?)", PAIR, options())
         with pytest.raises(SetupError, match=r"pip install 'firesteel\[postgres\]'"):
             sink.create_committer(None)  # type: ignore[arg-type]
+
+
+ADDRESS = Address.parse("jdbc:postgresql://db/shop")
+REFUSALS = {
+    "no such table": "42P01",
+    "a wrong password": "28P01",
+    "a row that is there already": "23505",
+    "a value that is too large": "22003",
+    "no right": "42501",
+    "prepared transactions are disabled": "55000",
+}
+PASSING = {
+    "a lost connection": "08006",
+    "a deadlock": "40P01",
+    "a conflict of transactions": "40001",
+    "a full disk": "53100",
+    "too many connections": "53300",
+    "the server shuts down": "57P01",
+    "the server starts": "57P03",
+    "a lock that was not to be had": "55P03",
+    "a standby that is not promoted yet": "25006",
+    "a transaction that stood still for too long": "25P03",
+    "a broken disk": "58030",
+}
+FATAL = 'connection failed: connection to server at "127.0.0.1", port 5432 failed: FATAL:  '
+CONNECTING = {
+    'password authentication failed for user "ada"': FailureKind.PERMANENT,
+    'no pg_hba.conf entry for host "10.0.0.1", user "ada", database "shop", no encryption': FailureKind.PERMANENT,
+    'role "ada" does not exist': FailureKind.PERMANENT,
+    'role "ada" is not permitted to log in': FailureKind.PERMANENT,
+    'database "shop" does not exist': FailureKind.PERMANENT,
+    'permission denied for database "shop"': FailureKind.PERMANENT,
+    'too many connections for role "ada"': FailureKind.PASSING,
+    'too many connections for database "shop"': FailureKind.PASSING,
+    "remaining connection slots are reserved for roles with the SUPERUSER attribute": FailureKind.PASSING,
+    "canceling authentication due to timeout": FailureKind.PASSING,
+    "the database system is starting up": FailureKind.PASSING,
+    "the database system is shutting down": FailureKind.PASSING,
+}
+
+
+class TestKinds:
+    """What no restart changes ends the job; what may pass is for the restart strategy."""
+
+    @pytest.mark.parametrize("state", REFUSALS.values(), ids=REFUSALS)
+    def test_refusals(self, state: str) -> None:
+        error = psycopg.errors.lookup(state)("said")
+        assert not is_passing(error)
+        assert tell(error, ADDRESS, "it").kind is FailureKind.PERMANENT
+
+    @pytest.mark.parametrize("state", PASSING.values(), ids=PASSING)
+    def test_what_may_pass(self, state: str) -> None:
+        error = psycopg.errors.lookup(state)("said")
+        assert is_passing(error)
+        assert tell(error, ADDRESS, "it").kind is FailureKind.PASSING
+
+    @pytest.mark.parametrize("said", CONNECTING)
+    def test_connecting(self, said: str) -> None:
+        """The driver gives no code then."""
+        assert tell(psycopg.OperationalError(FATAL + said), ADDRESS, "it").kind is CONNECTING[said]
+
+    def test_a_transaction_that_another_connection_is_committing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Elsewhere the same code is a refusal."""
+
+        def execute(session: Session, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+            raise psycopg.errors.lookup("55000")('prepared transaction with identifier "x" is busy')
+
+        monkeypatch.setattr(Session, "execute", execute)
+        committer = TransactionCommitter(ADDRESS, CommitterContext(SinkIdentity("job", "job-1", "sink-1")), 1)
+        monkeypatch.setattr(committer, "_prepared", lambda: [PreparedTransaction("x", 7)])
+        with pytest.raises(ConnectorError, match="is busy") as caught:
+            committer.commit([PreparedTransaction("x", 7)])
+        assert caught.value.kind is FailureKind.PASSING
+
+    def test_what_the_driver_itself_refuses(self) -> None:
+        assert (
+            tell(psycopg.ProgrammingError("2 placeholders, 3 parameters"), ADDRESS, "it").kind is FailureKind.PERMANENT
+        )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import re
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from firesteel.connectors.postgresql.address import Address
-from firesteel.errors import ConnectorError, SetupError, short_repr
+from firesteel.errors import ConnectorError, FailureKind, SetupError, short_repr
 
 if TYPE_CHECKING:
     import psycopg
@@ -18,8 +19,22 @@ __all__ = ["NO_SUCH_TRANSACTION", "Session", "is_passing", "load_driver", "pause
 NO_SUCH_TRANSACTION = "42704"
 """undefined_object: there is no prepared transaction of that name."""
 
-_PASSING_CLASSES = ("08", "40", "53", "57")
-"""Connections, conflicts between transactions, lack of resources, an administrator's doing."""
+_PASSING_CLASSES = ("08", "40", "53", "57", "58")
+"""Connections, conflicts between transactions, lack of resources, an administrator's doing, the server's own disks."""
+_PASSING_STATES = ("25006", "25P02", "25P03", "55006", "55P03", "XX000")
+"""A standby before it is promoted, a transaction that failed before or stood still for too long, things in use, a lock
+that was not to be had, what went wrong within the server."""
+
+_REFUSED = {
+    "28": re.compile(
+        r"authentication failed|no password supplied|no pg_hba\.conf entry"
+        r'|role ".*" (?:does not exist|is not permitted to log in)'
+    ),
+    "3D": re.compile(r'database ".*" does not exist'),
+    "42501": re.compile(r'permission denied for database "'),
+}
+"""What a server says to a connection that it will not allow the next time either. That it has too many of them, in all
+or of a role, is nothing of the kind."""
 
 _ADVICE = {
     "28": "Check the user name and the password.",
@@ -53,29 +68,31 @@ def load_driver() -> Any:
         ) from None
 
 
-def tell(error: Exception, address: Address, doing: str, element: object = None) -> ConnectorError:
-    """An error of the driver in our words: where, what was tried, what the server said, what to do."""
+def tell(
+    error: Exception, address: Address, doing: str, element: object = None, kind: FailureKind | None = None
+) -> ConnectorError:
+    """An error of the driver in our words: where, what was tried, what the server said, what to do. ``kind`` is for an
+    error that means more at the place where it was caught than its code says."""
     state = getattr(error, "sqlstate", None) or ""
     said = " ".join(str(error).split()) or type(error).__name__
-    kind = state or _refused_connection(error)
+    refusal = state or _refused_connection(error)
     if state:
         what = f"PostgreSQL at {address} refused {doing}: {said} (SQLSTATE {state})."
-    elif kind:
+    elif refusal:
         what = f"PostgreSQL at {address} refused the connection: {said}."
     else:
         what = f"PostgreSQL at {address} cannot be reached ({doing}): {said}."
     if element is not None:
         what += f" The element is {short_repr(element)}."
-    advice = _ADVICE.get(kind) or _ADVICE.get(kind[:2]) or ("" if kind else "Check that it runs there.")
-    return ConnectorError(address.without_password(f"{what} {advice}".rstrip()))
+    advice = _ADVICE.get(refusal) or _ADVICE.get(refusal[:2]) or ("" if refusal else "Check that it runs there.")
+    kind = kind or (FailureKind.PASSING if is_passing(error) else FailureKind.PERMANENT)
+    return ConnectorError(address.without_password(f"{what} {advice}".rstrip()), kind=kind)
 
 
 def _refused_connection(error: Exception) -> str:
     """The class of a refusal. The driver passes on what the server said to a connection, but not its code."""
     said = str(error)
-    if "authentication" in said or "role" in said or "no password supplied" in said:
-        return "28"
-    return "3D" if "database" in said and "does not exist" in said else ""
+    return next((refusal for refusal, words in _REFUSED.items() if words.search(said)), "")
 
 
 def is_passing(error: Exception) -> bool:
@@ -85,7 +102,7 @@ def is_passing(error: Exception) -> bool:
     if state is None:
         broken = isinstance(error, driver.OperationalError | driver.InterfaceError)
         return broken and not _refused_connection(error)
-    return state[:2] in _PASSING_CLASSES
+    return state in _PASSING_STATES or state[:2] in _PASSING_CLASSES
 
 
 def pause(failures: int) -> None:

@@ -25,11 +25,13 @@ from firesteel.connectors.postgresql.driver import NO_SUCH_TRANSACTION, Session,
 from firesteel.connectors.postgresql.writing import Target, Writing
 from firesteel.datastream.connectors.base import Committer, CommitterContext, WriterContext
 from firesteel.datastream.functions import SinkFunction
-from firesteel.errors import ConnectorError
+from firesteel.errors import ConnectorError, FailureKind
 
 __all__ = ["PreparedTransaction", "TransactionCommitter", "TransactionWriter"]
 
 _NAME_TAKEN = "42710"
+_BUSY = "55000"
+"""What COMMIT PREPARED and ROLLBACK PREPARED get while another connection, which may be lost, does the same."""
 
 Result = TypeVar("Result")
 
@@ -137,7 +139,9 @@ class TransactionWriter(Writing):
                 earlier = self._again(lambda: self._find(transaction.gid), "a look for it")
                 if earlier is not None:
                     return earlier
-            raise tell(error, self._target.address, "PREPARE TRANSACTION") from None
+            # Its name may have been free again by then.
+            kind = FailureKind.PASSING if error.sqlstate == _NAME_TAKEN else None
+            raise tell(error, self._target.address, "PREPARE TRANSACTION", kind=kind) from None
         return transaction
 
 
@@ -163,7 +167,8 @@ class TransactionCommitter(Committer):
         if status not in ("committed", None):  # None: long ago, and then it was committed
             raise ConnectorError(
                 f"The prepared transaction {transaction.gid} at {self._session.address} was not committed and is gone "
-                f"(it is {status}). Somebody else has rolled it back, and its rows are lost."
+                f"(it is {status}). Somebody else has rolled it back, and its rows are lost.",
+                kind=FailureKind.PERMANENT if status == "aborted" else FailureKind.PASSING,
             )
 
     def _end(self, how: str, transaction: PreparedTransaction) -> bool:
@@ -171,6 +176,9 @@ class TransactionCommitter(Committer):
         try:
             self._session.execute(f"{how} PREPARED '{transaction.gid}'")
         except load_driver().Error as error:
+            if error.sqlstate == _BUSY:
+                doing = f"{how} PREPARED of {transaction.gid}"
+                raise tell(error, self._session.address, doing, kind=FailureKind.PASSING) from None
             if error.sqlstate != NO_SUCH_TRANSACTION:
                 raise
             return False
