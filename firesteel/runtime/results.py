@@ -41,11 +41,22 @@ def explained(error: BaseException) -> BaseException:
     if not trace.tb_frame.f_code.co_filename.startswith(_OURS) or _HELD_IN not in held:
         return error
     produced = held[_HELD_IN]
+    if _is_iterable(produced):
+        # It failed on the way through it, in C code that the function gave us, such as map(sum, numbers).
+        return error
     return ProgramError(
         f"The function returned {type(produced).__name__} {short_repr(produced, 80)}. It must return its results as an "
         "iterable, such as a list, or yield each of them, or return None for no result. Write 'yield x' instead of "
         "'return x', or 'return [x]'."
     )
+
+
+def _is_iterable(produced: Any) -> bool:
+    try:
+        iter(produced)
+    except TypeError:
+        return False
+    return True
 
 
 def suspicion(produced: Any) -> str | None:

@@ -82,9 +82,12 @@ def test_a_result_that_cannot_be_gone_through(name: str, make_env: Any) -> None:
     assert caught.value.kind is FailureKind.PERMANENT
 
 
-def test_a_type_error_of_the_users_own_stays_it(make_env: Any) -> None:
+@pytest.mark.parametrize(
+    "flat_map", [lambda n: list(n), lambda n: map(sum, [n, 7])], ids=["in the function", "in what it returned"]
+)
+def test_a_type_error_of_the_users_own_stays_it(flat_map: Any, make_env: Any) -> None:
     env = make_env()
-    env.from_collection([7]).flat_map(lambda n: list(n)).print()
+    env.from_collection([7]).flat_map(flat_map).print()
     with pytest.raises(JobExecutionError, match="TypeError: 'int' object is not iterable") as caught:
         env.execute()
     assert caught.value.kind is FailureKind.PASSING
