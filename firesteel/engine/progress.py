@@ -74,6 +74,26 @@ def _make_room(record: logging.LogRecord) -> bool:
         return True
 
 
+_users: dict[logging.Handler, int] = {}
+"""How many progress lines there are beside a handler: jobs may run side by side."""
+
+
+def _watch(handlers: list[logging.Handler]) -> None:
+    with _SCREEN:
+        for handler in handlers:
+            _users[handler] = _users.get(handler, 0) + 1
+            handler.addFilter(_make_room)
+
+
+def _leave(handlers: list[logging.Handler]) -> None:
+    with _SCREEN:
+        for handler in handlers:
+            _users[handler] -= 1
+            if not _users[handler]:
+                del _users[handler]
+                handler.removeFilter(_make_room)
+
+
 def _handlers() -> list[logging.Handler]:
     """Those that may write to the terminal, for most programs."""
     return [*logging.getLogger().handlers, *([logging.lastResort] if logging.lastResort is not None else [])]
@@ -97,8 +117,7 @@ class ProgressLine:
         if self._shown:
             self._starting = what
             self._filtered = _handlers()
-            for handler in self._filtered:
-                handler.addFilter(_make_room)
+            _watch(self._filtered)
             _draw(self.text())
             self._thread.start()
 
@@ -110,8 +129,7 @@ class ProgressLine:
         if self._shown and self._thread.is_alive():
             self._done.set()
             self._thread.join()
-            for handler in self._filtered:
-                handler.removeFilter(_make_room)
+            _leave(self._filtered)
             with beside_progress():
                 """Nothing comes in its place."""
 
