@@ -271,7 +271,7 @@ class CheckpointFolder:
         try:
             self.storage.make_folder(self.query)
         except OSError as error:
-            raise CheckpointError(f"The checkpoint folder {self.path} cannot be written: {error}.") from error
+            raise self._unwritable(error) from error
 
     def begun(self, union_lists: bool = False) -> None:
         """The first batch is done."""
@@ -286,9 +286,11 @@ class CheckpointFolder:
         try:
             self.storage.write(name, content)
         except OSError as error:
-            raise CheckpointError(
-                f"The checkpoint folder {self.path} cannot be written: {error}.", kind=kind_of_file_error(error)
-            ) from error
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> CheckpointError:
+        kind = kind_of_file_error(error)
+        return CheckpointError(f"The checkpoint folder {self.path} cannot be written: {error}.", kind=kind)
 
     def delete(self) -> None:
         """Removes what the job left here, and the folder if nothing else is in it."""

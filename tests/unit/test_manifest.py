@@ -201,6 +201,17 @@ def test_a_full_disk_keeps_no_job_from_running(tmp_path: Path, caplog: pytest.Lo
     assert "No space left" in caplog.text
 
 
+@pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, "passing"), (errno.EACCES, "permanent")])
+def test_a_query_folder_that_cannot_be_made(tmp_path: Path, number: int, kind: str) -> None:
+    class Unwritable(LocalStorage):
+        def make_folder(self, path: str) -> None:
+            raise OSError(number, os.strerror(number))
+
+    with pytest.raises(CheckpointError, match="cannot be written") as caught:
+        CheckpointFolder(str(tmp_path), manifest(), Unwritable()).make_query_folder()
+    assert caught.value.kind.value == kind
+
+
 def test_whether_a_job_had_finished(path: Path) -> None:
     folder = CheckpointFolder(str(path), manifest())
     for last in (False, True):

@@ -50,8 +50,15 @@ def test_a_damaged_file_is_named_and_ends_the_job(tmp_path: Path, cause: str) ->
     assert f"cannot be read: {damaged} is damaged ({cause})" in str(found)
 
 
-def test_the_file_that_spark_names() -> None:
-    cause = "java.io.FileNotFoundException: File s3a://jobs/query/state/1/3/7.changelog does not exist"
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "java.io.FileNotFoundException: File s3a://jobs/query/state/1/3/7.changelog does not exist",
+        "java.io.FileNotFoundException: No such file or directory: s3a://jobs/query/state/1/3/7.changelog",
+        "java.io.FileNotFoundException: s3a://jobs/query/state/1/3/7.changelog (No such file or directory)",
+    ],
+)
+def test_the_file_that_spark_names(cause: str) -> None:
     found = translate(RuntimeError(LOADING.format(cause=cause)), "s3a://jobs/query")
     assert "cannot be read: s3a://jobs/query/state/1/3/7.changelog is damaged" in str(found)
 
@@ -61,9 +68,23 @@ def test_the_file_that_spark_names() -> None:
     [
         LOADING.format(cause="java.io.IOException: No space left on device"),
         LOADING.format(cause="java.net.SocketTimeoutException: Read timed out"),
+        LOADING.format(cause="java.io.FileNotFoundException: /jobs/query/state/0/0/5.zip (Too many open files)"),
+        LOADING.format(cause="java.io.FileNotFoundException: /jobs/query/state/0/0/5.zip (No space left on device)"),
+        LOADING.format(cause="java.io.FileNotFoundException: /jobs/query/state/0/0/5.zip (Permission denied)"),
+        LOADING.replace("UNCATEGORIZED", "CANNOT_READ_DELTA_FILE_NOT_EXISTS").format(
+            cause="java.io.FileNotFoundException: /jobs/query/state/0/0/5.delta (Too many open files in system)"
+        ),
         "Python worker exited unexpectedly (crashed)\nCaused by: java.io.EOFException\n\tat streaming.state.RocksDB",
     ],
-    ids=["full disk", "network", "killed worker"],
+    ids=[
+        "full disk",
+        "network",
+        "descriptors",
+        "full disk of a file",
+        "permission",
+        "descriptors of all",
+        "killed worker",
+    ],
 )
 def test_what_may_pass_is_retried(tmp_path: Path, text: str) -> None:
     found = translate(RuntimeError(text), str(tmp_path))

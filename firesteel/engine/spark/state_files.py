@@ -17,10 +17,13 @@ _LOADING = "CANNOT_LOAD_STATE_STORE"
 _DAMAGED = re.compile(
     r"EOFException|Stream is corrupted|[Cc]hecksum (?:error|mismatch)|ChecksumException|ZipException|zip END header"
     r"|RocksDBException.*(?:Corruption|mismatch|truncated|bad magic|Bad table)|CANNOT_READ_\w*FILE"
-    r"|CHECKSUM_VERIFICATION|INVALID_CHANGE_LOG|FileNotFoundException|JsonParseException|InvalidProtocolBufferException"
+    r"|CHECKSUM_VERIFICATION|INVALID_CHANGE_LOG|JsonParseException|InvalidProtocolBufferException"
+    r"|FileNotFoundException.*(?:No such file or directory|does not exist|[Nn]ot found)"
 )
 """What a file that is cut off, garbled or gone gives, in the cause of a failure to load state. A full disk or a broken
 connection gives none of these, and a killed worker's end of stream is not the cause of such a failure."""
+_NOT_OPENED = re.compile(r"FileNotFoundException.*\((?:Too many open files|Permission denied|No space left)")
+"""What Java calls not found is there, but could not be opened. Spark may say that it does not exist, too."""
 _NAMED = re.compile(r"\S*/state/\d+/\d+/[^\s,;:'\")\]]+")
 
 
@@ -34,7 +37,7 @@ def damaged_state(text: str, query: str | None) -> CheckpointError | None:
     """
     _, loading, cause = text.partition(_LOADING)
     found = [line for line in (loading + cause).splitlines() if _DAMAGED.search(line)]
-    if not found:
+    if not found or _NOT_OPENED.search(cause):
         return None
     why = found[-1].strip().removeprefix("Caused by: ")
     named = damaged_files(query) if query is not None else []
