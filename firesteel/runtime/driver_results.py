@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 from firesteel.common.private_files import open_private
 from firesteel.runtime.failures import describe
 from firesteel.runtime.frames import encode
-from firesteel.runtime.records import record_too_large
+from firesteel.runtime.records import record_too_large, unpicklable
 
 if TYPE_CHECKING:
     from firesteel.runtime.task import JobSpec
@@ -51,7 +51,13 @@ class ResultFile:
 
     def packed(self, kind: str, node_id: int, payload: Any) -> bytes:
         """The content of the frame for a message."""
-        content = encode([kind, node_id, payload])
+        try:
+            content = encode([kind, node_id, payload])
+        except Exception as error:
+            node = self._job.graph.graph.nodes.get(node_id)
+            if node is None:
+                raise
+            raise unpicklable(error, _records(payload), node, self._subtask) from error
         size = len(content)
         if size > self._job.max_record:
             self._check(node_id, payload)
@@ -70,7 +76,7 @@ class ResultFile:
         return encode([ELSEWHERE, node_id, (kind, place)])
 
     def _check(self, node_id: int, payload: Any) -> None:
-        error = record_too_large(payload if isinstance(payload, list) else [payload], self._job.max_record)
+        error = record_too_large(_records(payload), self._job.max_record)
         if error is not None:
             node = self._job.graph.graph.nodes[node_id]
             raise describe(error, node.name, node.built_at, self._subtask)
@@ -79,6 +85,10 @@ class ResultFile:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _records(payload: Any) -> list[Any]:
+    return payload if isinstance(payload, list) else [payload]
 
 
 def is_elsewhere(message: list[Any]) -> bool:

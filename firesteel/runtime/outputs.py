@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.functions import RuntimeContext
 from firesteel.datastream.output_tag import OutputTag
-from firesteel.errors import FailureKind, ProgramError, TypeMismatchError, UnstableKeyError
+from firesteel.errors import ProgramError, TypeMismatchError, UnstableKeyError
 from firesteel.graph.job_graph import Exchange
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.graph.transformations import Partitioning, Ship
 from firesteel.runtime.calls import call_for_each
 from firesteel.runtime.failures import describe
-from firesteel.runtime.frames import MAX_RECORD, Frame, Mark, Watermark, encode, first_unpicklable
+from firesteel.runtime.frames import MAX_RECORD, Frame, Mark, Watermark, encode
 from firesteel.runtime.keys import KeyRoutes
-from firesteel.runtime.pace import about
-from firesteel.runtime.records import record_too_large
+from firesteel.runtime.pace import WEIGHED_FROM, about
+from firesteel.runtime.records import record_too_large, unpicklable
 
 if TYPE_CHECKING:
     from firesteel.runtime.operators.base import Operator
@@ -29,8 +29,6 @@ __all__ = ["DirectReceiver", "Output", "Receiver", "Sender"]
 FRAME_BYTES = 1 << 20
 MOST_HELD = 64 << 20
 """A sender holds no more bytes than about this, however few records they are."""
-WEIGHED_FROM = 8
-"""Shorter lists of results are not weighed: they cannot pile up."""
 
 
 class Receiver(Protocol):
@@ -74,6 +72,8 @@ class Output:
         self.records = 0
         self.weight = 0
         """About how many bytes went through, where many records came at once."""
+        self.weighed_from = 1
+        """How many those are, at least: see :attr:`.pace.Pace.weighed_from`."""
 
     def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
         if not values:
@@ -84,7 +84,7 @@ class Output:
             values = list(map(self._convert, values))
         count = len(values)
         self.records += count
-        if count >= WEIGHED_FROM:
+        if count >= self.weighed_from:
             self.weight += about(values)
         for receiver in self.main:
             receiver.take(values, timestamps)
@@ -377,7 +377,7 @@ class Sender:
         try:
             payload = encode(self._elements[target])
         except Exception as error:
-            raise self._unpicklable(target, error) from error
+            raise unpicklable(error, self._unsent_to(target), self._source, self._subtask) from error
         if len(payload) > self._max_record:
             self._check_records(target)
         self.sent += len(payload)
@@ -396,12 +396,6 @@ class Sender:
         self._sequence[target] += 1
         self._elements[target] = []
         return len(payload)
-
-    def _unpicklable(self, target: int, error: Exception) -> Exception:
-        culprit = first_unpicklable(self._unsent_to(target))
-        # Such a record cannot be pickled the next time either; memory may suffice then.
-        kind = None if isinstance(error, MemoryError) else FailureKind.PERMANENT
-        return describe(error, self._source.name, self._source.built_at, self._subtask, culprit, kind=kind)
 
     def _unsent_to(self, target: int) -> list[Any]:
         chunks = [e for e in self._elements[target] if not isinstance(e, Watermark | Mark)]

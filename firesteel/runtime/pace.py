@@ -12,12 +12,17 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
-__all__ = ["CHUNK", "Pace", "about"]
+__all__ = ["CHUNK", "WEIGHED_FROM", "Pace", "about"]
 
 CHUNK = 8192
 """The most records that an operator gets at once."""
 
+WEIGHED_FROM = 8
+"""Shorter lists of results are not weighed: they cannot pile up."""
+
 _FIRST = 16
+_FEW = 128
+"""Of fewer records than that each list of results is weighed: they may be large, and there are not many lists."""
 _GROWTH = 8
 _ROOM = 16 << 20
 """Bytes of results that a task should have in hand at once."""
@@ -80,6 +85,16 @@ class Pace:
     def begin(self) -> None:
         """A batch begins. It forgets the one before: a repeated batch goes the same way, in whichever process."""
         self.records = _FIRST
+
+    @property
+    def weighed_from(self) -> int:
+        """How long a list of results of the next call must be to be weighed.
+
+        >>> pace = Pace()
+        >>> pace.weighed_from, pace.observe(16, 1000), pace.weighed_from
+        (1, None, 8)
+        """
+        return 1 if self.records < _FEW else WEIGHED_FROM
 
     def observe(self, records: int, weight: int) -> None:
         """So many records have led to results of so many bytes."""

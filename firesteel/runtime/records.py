@@ -1,13 +1,15 @@
-"""Records that are too large to change hands."""
+"""Records that cannot change hands: too large, or not to be pickled."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from firesteel.errors import ProgramError
-from firesteel.runtime.frames import encode
+from firesteel.errors import FailureKind, ProgramError
+from firesteel.graph.stream_graph import StreamNode
+from firesteel.runtime.failures import OperatorFailure, describe
+from firesteel.runtime.frames import encode, first_unpicklable
 
-__all__ = ["record_too_large", "size_text"]
+__all__ = ["record_too_large", "size_text", "unpicklable"]
 
 SETTING = "firesteel.frames.max-record"
 
@@ -33,3 +35,10 @@ def record_too_large(values: list[Any], limit: int) -> ProgramError | None:
                 f"{size_text(limit)} ({SETTING}). Pass on where the data is, or cut it into smaller records."
             )
     return None
+
+
+def unpicklable(error: Exception, values: list[Any], node: StreamNode, subtask: int) -> OperatorFailure:
+    """What is to be raised when an operator's records could not be pickled."""
+    # Such a record cannot be pickled the next time either; memory may suffice then.
+    kind = None if isinstance(error, MemoryError) else FailureKind.PERMANENT
+    return describe(error, node.name, node.built_at, subtask, first_unpicklable(values), kind=kind)

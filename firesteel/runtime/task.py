@@ -135,6 +135,7 @@ class StageTask:
         self._driver_bytes = 0
         self._results = ResultFile(results, job, stage, subtask)
         self._pace = Pace()
+        self._weighed_from = self._pace.weighed_from
         self._weight = 0
         self._time = 0
         self._operators: dict[int, Operator] = {}
@@ -366,12 +367,21 @@ class StageTask:
         weight = sum([operator.out.weight for operator in self._operators.values()]) + self._results.taken
         self._pace.observe(records, weight - self._weight)
         self._weight = weight
+        self._set_weighing()
+
+    def _set_weighing(self) -> None:
+        least = self._pace.weighed_from
+        if least != self._weighed_from:
+            self._weighed_from = least
+            for operator in self._operators.values():
+                operator.out.weighed_from = least
 
     def _begin(self, store: StateStore | None, headers: dict[str, dict[str, Any]], time: int) -> None:
         self._time = time
         self._driver_sequence = self._driver_bytes = 0
         self._results.begin()
         self._pace.begin()
+        self._set_weighing()
         self._outbox.clear()
         for sender in self._senders:
             sender.begin(time)

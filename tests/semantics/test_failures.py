@@ -257,6 +257,7 @@ def test_a_record_that_cannot_be_pickled(make_env: Any, ship: str) -> None:
         list(records)
     assert caught.value.operator == ("Sink: Collect" if ship == "direct" else "locks")
     assert "lock object" in (caught.value.element or "")
+    assert caught.value.kind is FailureKind.PERMANENT
 
 
 def test_a_stop_iteration_does_not_end_the_stream_quietly(make_env: Any) -> None:

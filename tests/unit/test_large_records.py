@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import itertools
 import os
@@ -10,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,12 +29,14 @@ from firesteel.engine.settings import Settings
 from firesteel.engine.spark import jvm_failure as jvm_module
 from firesteel.engine.spark.errors import translate
 from firesteel.engine.spark.source import _let_go, _Share
-from firesteel.errors import FailureKind, JobExecutionError
+from firesteel.errors import FailureKind, JobExecutionError, kind_of
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
+from firesteel.runtime import driver_results
 from firesteel.runtime.driver_results import INLINE, ResultFile, is_elsewhere, open_result, remove_results
 from firesteel.runtime.failures import Failure, OperatorFailure
 from firesteel.runtime.frames import PIECE_BYTES, Frame, FrameSpool, decode, encode, header_of
+from firesteel.runtime.pace import Pace
 from firesteel.runtime.task import JobSpec, SourceShare
 
 NONE = WatermarkStrategy.no_watermarks()
@@ -81,6 +85,22 @@ class Blob:
 
     def __del__(self) -> None:
         Blob.alive -= 1
+
+
+@pytest.mark.parametrize("spread", [1, 4], ids=["all", "every fourth"])
+def test_a_task_does_not_forget_how_large_records_are(spread: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces: list[int] = []
+    observe = Pace.observe
+    monkeypatch.setattr(
+        Pace, "observe", lambda pace, records, weight: (pieces.append(records), observe(pace, records, weight))[1]
+    )
+    env = environment(batch_max_records="1000").set_parallelism(1)
+    numbers = env.from_source(NumberSequenceSource(1, 100 * spread), NONE, "n").filter(lambda n: n % spread == 0)
+    with numbers.map(lambda n: bytes(5 << 20)).map(len).execute_and_collect() as found:
+        assert len(list(found)) == 100
+    # What came of a piece is never much more than the 16 MB that it should be.
+    assert pieces[0] == 16
+    assert max(pieces[1:]) <= 4 * spread
 
 
 @pytest.mark.parametrize("keyed", [True, False])
@@ -237,6 +257,11 @@ def job() -> JobSpec:
     return JobSpec("id", "job", build_job_graph(build_stream_graph(env._program, 1)))
 
 
+class OutOfMemory:
+    def __reduce__(self) -> Any:
+        raise MemoryError
+
+
 class TestResults:
     def test_what_is_beyond_some_megabytes_is_in_a_file(self, tmp_path: Path) -> None:
         results = ResultFile(str(tmp_path), job(), 1, 0)
@@ -251,6 +276,27 @@ class TestResults:
         assert not is_elsewhere(decode_payload(results.packed("stdout", 1, "x"))), "the next batch begins anew"
         remove_results(str(tmp_path))
         assert list(tmp_path.iterdir()) == []
+
+    def test_a_full_disk_may_pass(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def full(path: str, mode: str) -> Any:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(driver_results, "open_private", full)
+        results = ResultFile(str(tmp_path), job(), 1, 0)
+        with pytest.raises(OSError, match="No space left") as caught:
+            results.packed("collect", 1, [b"x" * (INLINE + 1)])
+        assert kind_of(caught.value) is FailureKind.PASSING
+
+    def test_a_record_that_cannot_be_pickled_cannot_be_so_later(self) -> None:
+        spec = job()
+        node = max(spec.graph.graph.nodes)
+        results = ResultFile(None, spec, 1, 0)
+        with pytest.raises(OperatorFailure, match="lock object") as caught:
+            results.packed("collect", node, [1, threading.Lock()])
+        assert kind_of(caught.value) is FailureKind.PERMANENT
+        with pytest.raises(OperatorFailure) as caught:
+            results.packed("collect", node, [OutOfMemory()])
+        assert kind_of(caught.value) is FailureKind.PASSING
 
     def test_without_a_folder_all_goes_through_spark(self) -> None:
         results = ResultFile(None, job(), 1, 0)

@@ -9,7 +9,6 @@ from firesteel.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, Sink
 from firesteel.runtime.context import SinkContext
 from firesteel.runtime.crash_points import CrashPoint
 from firesteel.runtime.failures import OperatorFailure
-from firesteel.runtime.frames import first_unpicklable
 from firesteel.runtime.operators.base import Operator, Placement, handles
 from firesteel.runtime.watermarks import MIN_TIMESTAMP
 
@@ -45,7 +44,7 @@ class CollectOperator(Operator):
         except OperatorFailure:
             raise
         except Exception as error:
-            raise self.failure(error, first_unpicklable(values)) from error
+            raise self.failure(error) from error
 
 
 @handles(SinkFunctionSpec)
@@ -109,6 +108,8 @@ class SinkOperator(Operator):
             crash(CrashPoint.PREPARED)
             if committables:
                 self.placement.to_driver("commit", self.node.id, committables)
+        except OperatorFailure:
+            raise
         except Exception as error:
             raise self.failure(error) from error
 
