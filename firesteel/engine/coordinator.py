@@ -175,8 +175,9 @@ class Coordinator:
         """Where a source keeps files of its own."""
         folder = os.path.join(self._directory, path_name(uid))
         # Checkpoints of earlier versions have the uid itself for a name.
+        inside = os.path.basename(uid) == uid and uid not in ("", os.curdir, os.pardir)
         former = os.path.join(self._directory, uid)
-        if os.path.basename(uid) == uid and not os.path.exists(folder) and os.path.isdir(former):
+        if inside and not os.path.exists(folder) and os.path.isdir(former):
             os.rename(former, folder)
         return folder
 

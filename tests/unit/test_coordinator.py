@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -501,3 +502,19 @@ def test_two_sources_never_share_a_folder(given_folders: list[str]) -> None:
 
     coordinator(build).start()
     assert len({folder.casefold() for folder in given_folders}) == len(uids)
+
+
+@pytest.mark.parametrize(("uid", "moves"), [("Clicks", True), ("..", False), ("clicks", False)])
+def test_files_of_a_source_are_found_under_the_name_of_an_earlier_version(
+    uid: str, moves: bool, given_folders: list[str], tmp_path: Path
+) -> None:
+    sources = tmp_path / "sources"
+    (sources / "Clicks").mkdir(parents=True)
+    (sources / "Clicks" / "log").write_text("what was received")
+    build = coordinator(lambda env: env.from_source(NumberSequenceSource(1, 9), NONE, "n").uid(uid).print())
+    build._directory = str(sources)
+    build.start()
+    (folder,) = given_folders
+    assert Path(folder).parent == sources
+    assert (Path(folder) / "log").exists() is moves
+    assert (sources / "Clicks").exists() is not moves
