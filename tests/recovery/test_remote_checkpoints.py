@@ -116,7 +116,11 @@ def test_files_through_hadoop(remote: str, tmp_path: Path) -> None:
     assert storage.sizes(remote + "/folder") == {"file": 5}
     assert storage.is_folder(remote + "/folder")
     assert not storage.is_folder(path)
+    assert not storage.create(path, b"too late")
+    storage.remove_if_empty(remote + "/folder")
+    assert storage.read(path) == b"again"
     storage.delete(path)
-    assert storage.is_empty(remote + "/folder")
+    storage.remove_if_empty(remote + "/folder")
+    assert not storage.exists(remote + "/folder")
     with pytest.raises(OSError, match="nowhere"):
         storage.exists("nowhere://host/path")
