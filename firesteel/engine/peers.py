@@ -8,6 +8,7 @@ import struct
 
 __all__ = ["is_own_user", "process_of_peer"]
 
+_OPTION: int | None = getattr(socket, "SO_PEERCRED", None)
 _CREDENTIALS = struct.Struct("3i")
 """Process, user and group, as the kernel knows them."""
 
@@ -19,14 +20,8 @@ def process_of_peer(connection: socket.socket) -> int | None:
     >>> process_of_peer(here) in (os.getpid(), None)
     True
     """
-    option = getattr(socket, "SO_PEERCRED", None)
-    if option is None:
-        return None
-    try:
-        process, _, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size))
-    except OSError:
-        return None
-    return int(process)
+    known = _credentials(connection)
+    return None if known is None else known[0]
 
 
 def is_own_user(connection: socket.socket) -> bool:
@@ -36,12 +31,19 @@ def is_own_user(connection: socket.socket) -> bool:
     >>> is_own_user(here)
     True
     """
-    option = getattr(socket, "SO_PEERCRED", None)
-    if option is None:
+    if _OPTION is None:
         # Outside Linux the folder in which the socket lies is the only guard.
         return True
+    known = _credentials(connection)
+    return known is not None and known[1] == os.geteuid()
+
+
+def _credentials(connection: socket.socket) -> tuple[int, int] | None:
+    """Process and user of the other end; None where they are not known."""
+    if _OPTION is None:
+        return None
     try:
-        _, user, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size))
+        process, user, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, _OPTION, _CREDENTIALS.size))
     except OSError:
-        return False
-    return bool(user == os.geteuid())
+        return None
+    return process, user

@@ -189,7 +189,7 @@ class SparkJob(EngineJob):
         if is_local(session.sparkContext.master):
             # Tasks run on this machine.
             self._results = os.path.join(self._directory, "results")
-            os.makedirs(self._results, mode=0o700, exist_ok=True)
+            make_private_folder(self._results)
             payload = replace(payload, results=self._results)
         write_job(self._directory, payload, whole, self.settings, folder.sources, self.restore, self._united())
         self._steer()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from firesteel.common.private_files import open_private
+from firesteel.common.private_files import make_private_folder, open_private
 from firesteel.engine.imports import IMPORTS
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.spark.masters import is_local
@@ -56,7 +56,7 @@ class _Share(InputPartition):
         self.pickled = pickle.dumps(share, pickle.HIGHEST_PROTOCOL)
         self.path: str | None = None
         if folder is not None and len(self.pickled) > _INLINE:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
+            make_private_folder(folder)
             self.path = os.path.join(folder, f"{batch}-{share.subtask}")
             with open_private(self.path + ".new", "wb") as file:
                 file.write(self.pickled)
