@@ -66,7 +66,7 @@ def variables_of(engine: Engine) -> dict[str, str]:
 def started(command: list[str], variables: dict[str, str], timeout: float) -> Iterator[subprocess.Popen[str]]:
     """A running program. When the time is up, or when this block is left, it ends with all processes that it started.
 
-    Raises TimeoutError in the first case, and RuntimeError with the last words of a program that failed.
+    Raises TimeoutError in the first case, and RuntimeError with the last output of a program that failed.
     """
     with tempfile.TemporaryFile("w+", errors="replace") as errors:
         process = subprocess.Popen(

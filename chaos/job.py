@@ -54,7 +54,7 @@ Result = tuple[str, int, int, int]
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run of the job is told."""
+    """The settings of one run of the job."""
 
     records: int
     rate: float | None = None
@@ -161,13 +161,13 @@ def results(env: StreamExecutionEnvironment, plan: Plan) -> DataStream:
     keyed = records.key_by(lambda record: record[0], key_type=Types.INT())
     numbered = keyed.process(Numbering(), output_type=RESULT).uid("numbering")
     windows = keyed.window(TumblingEventTimeWindows.of(Time.seconds(5))).process(Summary(), output_type=RESULT)
-    united = keyed.map(UnionNumbering(), output_type=RESULT).uid("union")
+    union_state = keyed.map(UnionNumbering(), output_type=RESULT).uid("union")
     rate = plan.rate / RECORDS_PER_RULE if plan.rate else None
     source = DataGeneratorSource(lambda n: n, plan.records // RECORDS_PER_RULE, rate)
     ahead = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(AtOnce())
     rules = env.from_source(source, ahead, "rules").uid("rules").broadcast(RULES)
     ruled = keyed.connect(rules).process(Rules(), output_type=RESULT).uid("ruled")
-    return numbered.union(windows.uid("windows"), united, ruled)
+    return numbered.union(windows.uid("windows"), union_state, ruled)
 
 
 def sinks(plan: Plan) -> dict[str, Sink]:

@@ -27,7 +27,7 @@ SECONDS_TO_RECOVER = 180
 SIGNALS = {"driver": signal.SIGKILL, "interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
 """What the driver gets, by the name of the misfortune."""
 EXPECTED = (-signal.SIGKILL, -signal.SIGINT, 128 + signal.SIGTERM)
-"""How a job ends that was told to."""
+"""How a job ends that was asked to."""
 EARLY = (0.2, 12.0)
 """Seconds after its start within which a driver is killed early."""
 

@@ -1,4 +1,4 @@
-"""A job is stopped, its state is looked into and mended, and a newer version of the program goes on from there.
+"""A job is stopped, its state is looked into and corrected, and a newer version of the program goes on from there.
 
 Run it: python examples/savepoint_upgrade.py
 

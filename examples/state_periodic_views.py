@@ -1,4 +1,4 @@
-"""Page views per user, told every ten seconds: two value states and a timer.
+"""Page views per user, reported every ten seconds: two value states and a timer.
 
     python examples/state_periodic_views.py
 

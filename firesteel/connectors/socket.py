@@ -135,15 +135,15 @@ class SocketSource(SplitSource):
     def _keep(self, write: Callable[[], None]) -> bool:
         """Writes to the log. That the disk is full is no fault of the connection, which stays: nothing more is read
         from it until there is room, and the sender waits. Returns False if the source was stopped before."""
-        told = -math.inf
+        warned_at = -math.inf
         while True:
             try:
                 write()
                 break
             except OSError as error:
                 now = time.monotonic()
-                if now - told >= WARN_SECONDS:
-                    told = now
+                if now - warned_at >= WARN_SECONDS:
+                    warned_at = now
                     logger.warning(
                         "socket %s:%s: what is received cannot be written to the job's folder (%s). Nothing is lost: "
                         "the source waits until it can.",
@@ -152,7 +152,7 @@ class SocketSource(SplitSource):
                     )
                 if self._stopping.wait(RETRY_SECONDS):
                     return False
-        if told > 0:
+        if warned_at > 0:
             logger.info("socket %s:%s: what is received can be written again", *self._address)
         return True
 

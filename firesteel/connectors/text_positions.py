@@ -113,7 +113,7 @@ class TextPosition:
             if isinstance(found, dict):
                 entries.update((path + name, _finished(*one)) for name, one in found.items())
             else:
-                # Earlier, finished files were told by a fifth value.
+                # Earlier, finished files were marked by a fifth value.
                 entries[path] = Entry(*found)
         return TextPosition(entries, files)
 

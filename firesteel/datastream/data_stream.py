@@ -273,7 +273,7 @@ class DataStream(_Node):
         every = [self, *streams]
         for stream in every:
             if stream._env is not self._env:
-                raise ProgramError("Streams of different environments cannot be united.")
+                raise ProgramError("Streams of different environments cannot be joined in a union.")
             if stream.get_type() != self.get_type():
                 raise ProgramError(
                     f"Cannot unite streams of different types: {self.get_type()} and {stream.get_type()}. "

@@ -1,7 +1,7 @@
 """Joins of two streams: within windows, and within an interval around each record. The names are Flink's Java ones.
 
-A window join is built of what there is: both streams tagged, united, keyed and cut into windows whose function tells
-the two apart again.
+A window join is built of what there is: both streams tagged, put into one by union, keyed and cut into
+windows whose function tells the two apart again.
 """
 
 from __future__ import annotations

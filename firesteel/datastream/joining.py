@@ -1,4 +1,4 @@
-"""What a window join does in the tasks: tags that tell two united streams apart, and functions that split them.
+"""What a window join does in the tasks: tags that tell the two streams of a union apart, and functions that split them.
 
 Both streams of a join go into one window operator as pairs: ``(0, element)`` of the first, ``(1, element)`` of the
 second. An assigner, trigger or evictor of a user's that looks at elements sees these pairs.

@@ -10,7 +10,7 @@ from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.specs import OperatorSpec, SourceSpec, TimestampsSpec
 
-__all__ = ["Alignment", "Member", "aligned", "makers_of_event_time", "strategy_of"]
+__all__ = ["Alignment", "Member", "aligned", "strategy_of", "watermark_assigners"]
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,10 @@ def strategy_of(spec: OperatorSpec) -> WatermarkStrategy | None:
     return spec.strategy if isinstance(spec, SourceSpec | TimestampsSpec) else None
 
 
-def makers_of_event_time(graph: JobGraph) -> dict[int, frozenset[str]]:
+def watermark_assigners(graph: JobGraph) -> dict[int, frozenset[str]]:
     """The operators of stage 0 that have a strategy, and the sources that each gets its records from."""
-    makers = [n for n in graph.stages[0].nodes if strategy_of(graph.graph.nodes[n].spec) is not None]
-    return {node_id: frozenset(_sources(graph, [node_id])) for node_id in makers}
+    assigners = [n for n in graph.stages[0].nodes if strategy_of(graph.graph.nodes[n].spec) is not None]
+    return {node_id: frozenset(_sources(graph, [node_id])) for node_id in assigners}
 
 
 def _sources(graph: JobGraph, waiting: list[int]) -> Iterable[str]:
@@ -90,10 +90,10 @@ def _sources(graph: JobGraph, waiting: list[int]) -> Iterable[str]:
         waiting.extend(edge.source for edge in graph.graph.inputs(here))
 
 
-def aligned(graph: JobGraph, makers: dict[int, frozenset[str]]) -> Alignment:
+def aligned(graph: JobGraph, assigners: dict[int, frozenset[str]]) -> Alignment:
     """The groups of a job. As in Flink, they are of strategies at sources: behind a shuffle nobody can wait."""
     members = {}
-    for node_id, sources in makers.items():
+    for node_id, sources in assigners.items():
         strategy = strategy_of(graph.graph.nodes[node_id].spec)
         if strategy is not None and strategy.alignment_group is not None:
             subtasks = graph.source_parallelism.get(node_id, graph.graph.nodes[node_id].parallelism)

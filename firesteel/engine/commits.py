@@ -192,7 +192,7 @@ class Commits:
             self.waiting.clear()
 
     def _call(self, uid: str, batch: int, committables: list[Any], action: Callable[..., Any], *given: Any) -> Any:
-        """A failure of the user's code is told as in a task: by the operator's name and the user's line."""
+        """A failure of the user's code is reported as in a task: by the operator's name and the user's line."""
         try:
             if uid in self._contexts:
                 self._contexts[uid]._checkpoint_id = batch
@@ -205,7 +205,7 @@ class Commits:
 
     def end(self) -> None:
         """The job is over, however it ended, and no task runs: nothing stays prepared that nobody would ever commit or
-        roll back. What fails here is told in the log and stays for the next start."""
+        roll back. What fails here is logged and stays for the next start."""
         with self._lock:
             try:
                 if self._committers and self._known:

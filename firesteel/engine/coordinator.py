@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from firesteel.common.path_names import path_name
 from firesteel.connectors.source import SplitSource
-from firesteel.engine.alignment import aligned, makers_of_event_time, strategy_of
+from firesteel.engine.alignment import aligned, strategy_of, watermark_assigners
 from firesteel.engine.processing_time import ProcessingClock
 from firesteel.engine.settings import Settings
 from firesteel.graph.job_graph import JobGraph
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from firesteel.engine.savepoints.restoring import Restore
     from firesteel.runtime.snapshots.saved import StateChunk
 
-__all__ = ["BatchSizer", "Coordinator", "Word"]
+__all__ = ["BatchSizer", "Coordinator", "CoordinatorFeedback"]
 
 Offset = dict[str, Any]
 Kept = dict[str, Any]
@@ -44,7 +44,7 @@ INGESTION_TICK = 1000
 
 
 @dataclass(frozen=True)
-class Word:
+class CoordinatorFeedback:
     """What the driver tells between batches."""
 
     wake_at: int | None = None
@@ -123,20 +123,20 @@ class Coordinator:
         graph: JobGraph,
         settings: Settings,
         directory: str,
-        word: Callable[[], Word] = lambda: Word(),
+        feedback: Callable[[], CoordinatorFeedback] = lambda: CoordinatorFeedback(),
         clock: ProcessingClock | None = None,
         on_hold: Callable[[], None] = lambda: None,
         restore: Restore | None = None,
-        united: Sequence[StateChunk] = (),
+        union_lists: Sequence[StateChunk] = (),
     ) -> None:
         self._graph = graph
         self._settings = settings
         self._directory = directory
-        self._word = word
+        self._feedback = feedback
         self._on_hold = on_hold
         self._clock = clock or ProcessingClock()
         self._restore = restore
-        self._united = united
+        self._union_lists = union_lists
         self._sources: dict[str, SplitSource] = {}
         for node in graph.graph.nodes.values():
             if isinstance(node.spec, SourceSpec):
@@ -146,8 +146,8 @@ class Coordinator:
         target = settings.target_ms or (TARGET_MS if self._bounded else LATENCY_TARGET_MS)
         self._sizer = BatchSizer(target, settings.max_records, settings.target_ms or TARGET_MS, settings.max_bytes)
         self._idle_tick = self._shortest_idleness()
-        self._makers = makers_of_event_time(graph)
-        self._aligned = aligned(graph, self._makers)
+        self._assigners = watermark_assigners(graph)
+        self._aligned = aligned(graph, self._assigners)
         self._first: int | None = None
         """The first batch that was planned."""
         self._started: tuple[int, float] | None = None
@@ -201,17 +201,17 @@ class Coordinator:
             # A job that had finished before it was started again gets one more, empty batch: its tasks and its
             # driver learn of the end from it.
             return start
-        word = self._word()
-        self._measure(word.bytes if word.time == start["time"] else 0)
-        if word.drain:
-            return self._last(start, word)
-        if word.hold:
+        feedback = self._feedback()
+        self._measure(feedback.bytes if feedback.time == start["time"] else 0)
+        if feedback.drain:
+            return self._last(start, feedback)
+        if feedback.hold:
             self._on_hold()
             return start
         if not self._due():
             time.sleep(IDLE_WAIT)
             return start
-        kept = self._remembered(start, word)
+        kept = self._remembered(start, feedback)
         paused = self._aligned.paused(kept)
         positions, records, full = self._positions(start, paused)
         last = all(self._has_ended(node_id, positions[node_id]) for node_id in self._sources)
@@ -219,7 +219,7 @@ class Coordinator:
         if not (full or last or self._checkpoint_due()):
             time.sleep(IDLE_WAIT)
             return start
-        if not (records or last or positions != start["positions"] or self._must_tick(start, now, word.wake_at)):
+        if not (records or last or positions != start["positions"] or self._must_tick(start, now, feedback.wake_at)):
             time.sleep(IDLE_WAIT)
             return start
         self._fresh = False
@@ -227,27 +227,28 @@ class Coordinator:
         offset = {"batch": start["batch"] + 1, "time": now, "last": last, "positions": positions, "kept": kept}
         return {**offset, "paused": sorted(paused)} if paused else offset
 
-    def _last(self, start: Offset, word: Word) -> Offset:
+    def _last(self, start: Offset, feedback: CoordinatorFeedback) -> Offset:
         """The offset of a batch that ends the job where it is."""
         if start["last"]:
             return start
-        kept = self._remembered(start, word)
+        kept = self._remembered(start, feedback)
         self._fresh = False
         now = self._now(start["positions"], start["time"])
         return {**start, "batch": start["batch"] + 1, "time": now, "last": True, "kept": kept}
 
-    def _remembered(self, start: Offset, word: Word) -> dict[str, Kept]:
+    def _remembered(self, start: Offset, feedback: CoordinatorFeedback) -> dict[str, Kept]:
         """What operators of stage 0 know of event time. Of a batch whose driver is gone, its offset knows what there
-        was before it, and the word that the driver left in the folder what there was after it, if that was the last."""
+        was before it, and the feedback that the driver left in the folder what there was after it, if that was the
+        last one."""
         known: dict[str, Kept] = start.get("kept", {})
-        if not self._fresh or word.time == start["time"]:
-            known = {**known, **word.kept}
+        if not self._fresh or feedback.time == start["time"]:
+            known = {**known, **feedback.kept}
         return {place: one for place, one in known.items() if one}
 
     def _now(self, positions: dict[str, Any], last: int) -> int:
         """The time of the next batch, not before that of the last one."""
-        told = [source.processing_time(positions[node_id]) for node_id, source in self._sources.items()]
-        moments = [moment for moment in told if moment is not None]
+        times = [source.processing_time(positions[node_id]) for node_id, source in self._sources.items()]
+        moments = [moment for moment in times if moment is not None]
         return max(*moments, last) if moments else self._clock.read(last)
 
     def _due(self) -> bool:
@@ -346,14 +347,14 @@ class Coordinator:
         restored: list[Any] = [None] * width
         if self._restore is not None and start["batch"] == 0:
             restored = list(self._restore.shares(self._graph, width))
-        if self._united and (self._first is None or self._first == end["batch"]):
+        if self._union_lists and (self._first is None or self._first == end["batch"]):
             # The same batch may be planned twice.
             self._first = end["batch"]
-            restored[0] = self._united
+            restored[0] = self._union_lists
         splits = self._splits(start, end, width)
         kept = [_kept_by(subtask, end.get("kept", {}), splits[subtask]) for subtask in range(width)]
         paused = set(end.get("paused", ()))
-        held = frozenset(maker for maker, sources in self._makers.items() if sources & paused)
+        paused_assigners = frozenset(assigner for assigner, sources in self._assigners.items() if sources & paused)
         return [
             SourceShare(
                 subtask=subtask,
@@ -363,7 +364,7 @@ class Coordinator:
                 ended=frozenset(ended),
                 kept=kept[subtask],
                 splits=splits[subtask],
-                held=held,
+                paused=paused_assigners,
                 restored=restored[subtask],
             )
             for subtask in range(width)

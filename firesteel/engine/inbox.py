@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from firesteel.engine.coordinator import Word
+from firesteel.engine.coordinator import CoordinatorFeedback
 from firesteel.engine.progress import beside_progress
 from firesteel.errors import FailureKind, JobExecutionError
 from firesteel.graph.specs import CollectSpec
@@ -199,10 +199,12 @@ class Inbox:
                     known = progress.metrics.get(full)
                     progress.metrics[full] = value if known is None else kind.merged(known, value)
 
-    def word(self) -> Word:
+    def feedback(self) -> CoordinatorFeedback:
         """What the coordinator must know of the batches so far."""
         progress = self.progress
-        return Word(progress.wake_at, dict(progress.kept), progress.batch_time, bytes=progress.batch_bytes)
+        return CoordinatorFeedback(
+            progress.wake_at, dict(progress.kept), progress.batch_time, bytes=progress.batch_bytes
+        )
 
     def collect(self, channel: str) -> Iterator[Any]:
         """The records of an ``execute_and_collect``, as batches bring them."""

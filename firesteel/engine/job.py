@@ -229,7 +229,7 @@ class EngineJob(JobClient):
             )
         self._guarded(lambda: self.dispose(self._status))
         self._guarded(self.release)
-        self._say_goodbye(runtime)
+        self._report_end(runtime)
         suspended_at_exit(self, running=False)
         self.inbox.end(None if stopped else error)
         error = stopped or error
@@ -303,7 +303,7 @@ class EngineJob(JobClient):
             return "It keeps no checkpoint, so a new start begins anew."
         return f"Its checkpoint stays in {self.kept_in}: the same program goes on from there."
 
-    def _say_goodbye(self, runtime: int) -> None:
+    def _report_end(self, runtime: int) -> None:
         records = self.inbox.progress.records
         rate = records / max(runtime / 1000, 0.001)
         text = (
@@ -390,7 +390,7 @@ class EngineJob(JobClient):
         return CompletableFuture(done)
 
     def known_of_batch(self) -> dict[str, Any]:
-        """What the last batch's tasks told that belongs to its checkpoint."""
+        """What the last batch's tasks reported that belongs to its checkpoint."""
         progress = self.inbox.progress
         return {"records": progress.batch_records, "operator_state_sizes": progress.state_sizes}
 

@@ -6,7 +6,7 @@
       firesteel-coordinator-lock  held by the process that plans its batches
       firesteel-lease.json        the hold on a folder that only Spark reaches
       firesteel-job.pkl           the job itself, for those who replay a batch of it
-      firesteel-sources/          what sources log for themselves, and the driver's last word to the coordinator
+      firesteel-sources/          what sources log for themselves, and the driver's last feedback to the coordinator
       firesteel-commits/          what sinks have prepared and not yet committed, one file a batch; the job's id
       query/                      Spark's: metadata, offsets, commits, state
 
@@ -109,10 +109,10 @@ class Manifest:
         if list(before) != list(after):
             gone = [_called(before[uid]) for uid in before if uid not in after]
             new = [_called(after[uid]) for uid in after if uid not in before]
-            told = [f"it has {_listed(gone)}, which the program lacks"] if gone else []
-            told += [f"the program has {_listed(new)}, which it lacks"] if new else []
-            told = told or ["the operators come in another order"]
-            return f"it is the checkpoint of another program (job {self.job!r}): {'; '.join(told)}"
+            differences = [f"it has {_listed(gone)}, which the program lacks"] if gone else []
+            differences += [f"the program has {_listed(new)}, which it lacks"] if new else []
+            differences = differences or ["the operators come in another order"]
+            return f"it is the checkpoint of another program (job {self.job!r}): {'; '.join(differences)}"
         for uid, there in before.items():
             here = after[uid]
             for what, old, own in (

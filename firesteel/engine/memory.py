@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from firesteel.engine.backends import backend_name
-from firesteel.engine.coordinator import Coordinator, Word
+from firesteel.engine.coordinator import Coordinator, CoordinatorFeedback
 from firesteel.engine.imports import IMPORTS, JobFiles
 from firesteel.engine.job import EngineJob
 from firesteel.engine.manifest import COMMITS, Manifest
@@ -25,7 +25,7 @@ from firesteel.engine.submission import Submission
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.frames import DRIVER, Frame
 from firesteel.runtime.snapshots.reading import StoredSubtask
-from firesteel.runtime.snapshots.restoring import united
+from firesteel.runtime.snapshots.restoring import union_lists
 from firesteel.runtime.state.store import MemoryStore
 from firesteel.runtime.task import SourceShare, StageTask
 
@@ -91,7 +91,7 @@ class MemoryJob(EngineJob):
         IMPORTS.hold(self._files, runs_here=True)
         self._job = pickle_job(self.spec).load_here()
         self._coordinator = Coordinator(
-            self._job.graph, self.settings, self._directory.name, self._word, restore=self.restore
+            self._job.graph, self.settings, self._directory.name, self._feedback, restore=self.restore
         )
         self._offset = self._coordinator.initial()
         self._start_commits()
@@ -121,14 +121,14 @@ class MemoryJob(EngineJob):
                     shares = self._coordinator.plan(self._offset, end)
                     self._offset = end
                     self._run_batch(end["batch"], shares)
-            if self.savepoints.stopping is not None and self._word().drain:
+            if self.savepoints.stopping is not None and self._feedback().drain:
                 self.answer(self.savepoints.stopping, drained=True)
         except OperatorFailure as failure:
             raise failure.failure.to_error() from failure
 
-    def _word(self) -> Word:
+    def _feedback(self) -> CoordinatorFeedback:
         stopping = self.savepoints.stopping
-        return replace(self.inbox.word(), drain=stopping is not None and stopping.drain, hold=self._stopped)
+        return replace(self.inbox.feedback(), drain=stopping is not None and stopping.drain, hold=self._stopped)
 
     def _serve_savepoints(self) -> None:
         request = self.savepoints.take(begun=lambda: self._done >= 0)
@@ -205,7 +205,7 @@ class MemoryJob(EngineJob):
     def restart(self) -> None:
         super().restart()
         self._start_commits()
-        chunks = united([StoredSubtask(store) for _, store in sorted(self._stores.items())], self.spec.graph)
+        chunks = union_lists([StoredSubtask(store) for _, store in sorted(self._stores.items())], self.spec.graph)
         if chunks and self._planned is not None:
             # The batch that failed comes again, and brings each subtask the lists of all.
             batch, shares = self._planned

@@ -16,7 +16,7 @@ __all__ = ["JobPayload", "LifelineAddress"]
 
 @dataclass(frozen=True)
 class LifelineAddress:
-    """Where a job's driver listens, and the word by which it knows its own processes."""
+    """Where a job's driver listens, and the token by which it recognizes its own processes."""
 
     host: str
     port: int

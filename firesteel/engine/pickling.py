@@ -104,9 +104,9 @@ _HOLDING = ("function", "source", "sink", "strategy", "selector", "partitioner")
 
 
 def _user_callables(holder: Any) -> list[Any]:
-    held = [value for name, value in vars(holder).items() if name in _HOLDING]
-    inner = [getattr(value, "func", None) or getattr(value, "_function", None) for value in held]
-    return [value for value in (*inner, *held) if value is not None]
+    members = [value for name, value in vars(holder).items() if name in _HOLDING]
+    inner = [getattr(value, "func", None) or getattr(value, "_function", None) for value in members]
+    return [value for value in (*inner, *members) if value is not None]
 
 
 def _culprit(function: Any) -> str | None:

@@ -1,7 +1,7 @@
 """Restart strategies: whether a job that failed is started again, and after how long.
 
 A strategy is three pieces: its settings (frozen), what it remembers of past failures, and :meth:`Restarts.after`,
-which is told of a failure and answers with a pause, or None if the job has failed for good.
+which gets a failure and answers with a pause, or None if the job has failed for good.
 """
 
 from __future__ import annotations

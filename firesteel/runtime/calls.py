@@ -27,7 +27,7 @@ def call_for_each(function: Callable[..., Any], values: list[Any], *others: list
         raise failed(error, values[taken - 1]) from error
     if len(results) < len(values):
         # ``map`` takes a StopIteration that leaves the function (a bare next(…) in it, say) for the end of the
-        # values, and would lose the rest without a word.
+        # values, and would lose the rest silently.
         stopped = RuntimeError("The function raised StopIteration. Give next() a default, or catch it.")
         raise failed(stopped, values[len(results)])
     return results

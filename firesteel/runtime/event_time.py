@@ -2,7 +2,7 @@
 
 What has no splits is one split. The slowest split decides, idle ones are left out, and those that are read to their
 end leave. What must last to the next batch is in a dict of plain data: in a later stage the store keeps it, and in
-stage 0, which has no store, the driver's word and the offsets carry it.
+stage 0, which has no store, the driver's feedback and the offsets carry it.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class SplitTime:
             return now - 1
         return self.generator.watermark() if self.users is None else self.users.on_periodic_emit()
 
-    def end_batch(self, now: int, held: bool) -> None:
+    def end_batch(self, now: int, paused: bool) -> None:
         """Silence begins with the first batch without records, unless somebody keeps the records back."""
-        if self.seen or held or self._timeout is None:
+        if self.seen or paused or self._timeout is None:
             self.silent_since = None
         elif self.silent_since is None:
             self.silent_since = now
@@ -77,18 +77,18 @@ class EventTime:
         self._current: SplitTime | None = None
         self._named = False
         self._after: Iterable[str] = (WHOLE,)
-        self._held = False
+        self._paused = False
         self._kept: dict[str, Any] = {}
 
     # A batch
 
     def begin(
-        self, kept: dict[str, Any], splits: tuple[list[str], list[str]] | None = None, held: bool = False
+        self, kept: dict[str, Any], splits: tuple[list[str], list[str]] | None = None, paused: bool = False
     ) -> None:
         """``kept`` is what the last batch left. ``splits``: those that have records before the batch ends, and those
-        that may have some after it. ``held``: whether records are kept back, so that silence means nothing."""
+        that may have some after it. ``paused``: whether records are kept back, so that silence means nothing."""
         self._kept = kept
-        self._held = held
+        self._paused = paused
         self._named = splits is not None
         self._operator.clock.watermark = kept.get("own", MIN_TIMESTAMP)
         if splits is None:
@@ -122,7 +122,7 @@ class EventTime:
             if self._interval:
                 # As in Flink, an interval of 0 leaves nothing but the last watermark.
                 split.level = max(split.level, self._periodic(split))
-            split.end_batch(now, self._held)
+            split.end_batch(now, self._paused)
         self._splits = {name: split for name, split in self._splits.items() if name in self._after}
         self._combine()
         idle = all(split.idle(now) for split in self._splits.values()) and operator.clock.watermark < MAX_WATERMARK

@@ -1,4 +1,4 @@
-"""A failure of the user's code, told so that its last lines are the user's own.
+"""A failure of the user's code, reported so that its last lines are the user's own.
 
 The failure happens in a Python worker and surfaces in the driver behind pages of JVM trace. It crosses as one line of
 JSON inside the exception's text, which survives every wrapping on the way. The JSON says of which class the exception

@@ -172,7 +172,7 @@ class FrameSpool:
 
     def __init__(self, limit: int = FRAMES_MEMORY) -> None:
         self._limit = limit
-        self._held = 0
+        self._in_memory = 0
         self._cells: list[tuple[tuple[int, ...], bytes | tuple[int, int]]] = []
         """What is sorted by: edge, upstream, sequence, piece, and how many pieces there are; and the cell."""
         self._file: IO[bytes] | None = None
@@ -180,8 +180,8 @@ class FrameSpool:
     def add(self, cell: bytes) -> None:
         _, _, edge, upstream, sequence, _, piece, pieces = _HEADER.unpack_from(cell)
         order = (edge, upstream, sequence, piece, pieces)
-        if self._held + len(cell) <= self._limit:
-            self._held += len(cell)
+        if self._in_memory + len(cell) <= self._limit:
+            self._in_memory += len(cell)
             self._cells.append((order, cell))
             return
         if self._file is None:

@@ -60,13 +60,13 @@ class KeyGroups:
         self._files = files
         self._spilled: list[IO[bytes]] = []
         self._chunks: list[_Chunk] = []
-        self._held = 0
+        self._buffered = 0
 
     def add(self, keys: list[Any], values: list[Any], timestamps: list[int] | None, ordinal: int = 0) -> None:
         """Takes records of one input, the first or (``ordinal`` 1) the second one."""
         self._chunks.append(_Chunk(keys, values, timestamps, ordinal))
-        self._held += len(keys)
-        if self._held > self._limit:
+        self._buffered += len(keys)
+        if self._buffered > self._limit:
             self._spill()
 
     def _spill(self) -> None:
@@ -82,7 +82,7 @@ class KeyGroups:
                 parts.setdefault((stable_hash(key) >> 16) % self._files, []).append(index)
             for number, chosen in parts.items():
                 pickle.dump(tuple(chunk.part(chosen)), self._spilled[number], pickle.HIGHEST_PROTOCOL)
-        self._chunks, self._held = [], 0
+        self._chunks, self._buffered = [], 0
 
     def groups(self) -> Iterator[Group]:
         """(key, values, timestamps) of all that was added."""

@@ -211,11 +211,11 @@ class Sender:
         self._keys: list[list[Any]] = [[] for _ in range(self._width)]
         self._values: list[list[Any]] = [[] for _ in range(self._width)]
         self._times: list[list[int]] = [[] for _ in range(self._width)]
-        self._held = 0
+        self._buffered = 0
         self._timed = False
 
     def take(self, values: list[Any], timestamps: list[int] | None) -> None:
-        if self._held and self._timed is not (timestamps is not None):
+        if self._buffered and self._timed is not (timestamps is not None):
             self._seal()
         self._timed = timestamps is not None
         keys, targets = self._targets(values)
@@ -225,7 +225,7 @@ class Sender:
         else:
             self._scatter(targets, keys, values, timestamps)
         count = len(values)
-        self._held += count
+        self._buffered += count
         self._unweighed += count
         if count and self._unweighed >= WEIGHED_FROM:
             self._weight += about(values) * self._unweighed // count
@@ -362,7 +362,7 @@ class Sender:
             self._flush()
 
     def _flush(self) -> None:
-        held, self._unsent = self._unsent, 0
+        buffered, self._unsent = self._unsent, 0
         self._unweighed = self._weight = 0
         self._seal()
         largest = 0
@@ -371,7 +371,7 @@ class Sender:
                 largest = max(largest, self._send(target))
         if largest:
             # The next frame should come near to FRAME_BYTES; records of one stream are alike in size.
-            self._limit = min(max(held * FRAME_BYTES // largest, 256), 131_072)
+            self._limit = min(max(buffered * FRAME_BYTES // largest, 256), 131_072)
 
     def _send(self, target: int) -> int:
         try:

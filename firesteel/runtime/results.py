@@ -1,4 +1,4 @@
-"""Results that a function should not have returned: told in words about the function, not about our loop.
+"""Results that a function should not have returned: reported in terms of the function, not of our loop.
 
 Nothing here is called for a record. A failure is looked at once it has happened, and of the results of a chunk only
 the last one is looked at.
@@ -19,7 +19,7 @@ _OURS = os.path.dirname(os.path.abspath(errors.__file__)) + os.sep
 SUSPICIOUS = frozenset((str, tuple))
 """The classes of results that are worth a look."""
 
-_HELD_IN = "produced"
+_RESULT_VARIABLE = "produced"
 """What operators call the variable with a function's results."""
 
 
@@ -37,10 +37,10 @@ def explained(error: BaseException) -> BaseException:
         return error
     while trace.tb_next is not None:
         trace = trace.tb_next
-    held = trace.tb_frame.f_locals
-    if not trace.tb_frame.f_code.co_filename.startswith(_OURS) or _HELD_IN not in held:
+    variables = trace.tb_frame.f_locals
+    if not trace.tb_frame.f_code.co_filename.startswith(_OURS) or _RESULT_VARIABLE not in variables:
         return error
-    produced = held[_HELD_IN]
+    produced = variables[_RESULT_VARIABLE]
     if _is_iterable(produced):
         # It failed on the way through it, in C code that the function gave us, such as map(sum, numbers).
         return error

@@ -91,7 +91,7 @@ class SourceShare:
     """What operators that make event time had to remember of the last batch."""
     splits: dict[int, tuple[list[str], list[str]]] = field(default_factory=dict)
     """Per source that has splits those of this subtask: with records before the batch's end, with records after it."""
-    held: frozenset[int] = frozenset()
+    paused: frozenset[int] = frozenset()
     """Operators that make event time and whose source may not read, since it is ahead of others."""
     restored: Iterable[StateChunk | Facts] | None = None
     """State that this subtask is to send to others before anything else, read while it is gone through: its share of
@@ -260,16 +260,16 @@ class StageTask:
     def run_source(self, share: SourceShare) -> Iterator[Frame]:
         """Stage 0: reads this subtask's share of every source."""
         with _without_gc():
-            makers = [o for o in self._operators.values() if isinstance(o, SourceOperator | TimestampsOperator)]
-            for maker in makers:
-                maker.held = maker.node.id in share.held
-                if isinstance(maker, SourceOperator):
-                    maker.splits = share.splits.get(maker.node.id)
+            assigners = [o for o in self._operators.values() if isinstance(o, SourceOperator | TimestampsOperator)]
+            for assigner in assigners:
+                assigner.paused = assigner.node.id in share.paused
+                if isinstance(assigner, SourceOperator):
+                    assigner.splits = share.splits.get(assigner.node.id)
             # Copies: the share may come a second time.
-            kept = {maker.node.uid: dict(share.kept.get(maker.node.id, {})) for maker in makers}
+            kept = {assigner.node.uid: dict(share.kept.get(assigner.node.id, {})) for assigner in assigners}
             self._begin(None, kept, share.time)
-            for maker in makers:
-                maker.event_time.repeat()
+            for assigner in assigners:
+                assigner.event_time.repeat()
             if share.restored is not None:
                 yield from restored_frames(self._job.graph, self._subtask, share.restored, share.time)
             records = 0
@@ -279,7 +279,7 @@ class StageTask:
                         records += count
                         self._weigh(count)
                         yield from self._drain()
-            yield from self._finish(records, share.last, {m.node.id: kept[m.node.uid] for m in makers})
+            yield from self._finish(records, share.last, {a.node.id: kept[a.node.uid] for a in assigners})
 
     def run(self, cells: Iterable[bytes], store: StateStore) -> Iterator[Frame]:
         """A later stage: processes the frames meant for it and passes on the others."""
@@ -420,7 +420,9 @@ class StageTask:
             metrics={n: o.context.metrics.take() for n, o in self._operators.items()},
             last=last,
             state_sizes={n: o.state_size() for n, o in self._operators.items() if o.backend is not None},
-            union_lists=any(o.operator_state is not None and o.operator_state.united for o in self._operators.values()),
+            union_lists=any(
+                o.operator_state is not None and o.operator_state.has_union_lists for o in self._operators.values()
+            ),
             kept=kept,
             bytes_out=sum(sender.sent for sender in self._senders) + self._driver_bytes + self._results.written,
         )
@@ -447,7 +449,7 @@ class StageTask:
             except Exception as error:
                 failures.append(error)
         if failures:
-            # Nothing stays open because something else failed to close; the first failure is told.
+            # Nothing stays open because something else failed to close; the first failure is reported.
             raise failures[0]
 
 

@@ -10,11 +10,11 @@ from firesteel.testing.collection_sink import CollectionSink
 from firesteel.testing.commit_crashes import CommitCrashes, CrashPoint
 from firesteel.testing.crash import Crash, CrashError
 from firesteel.testing.harness import Harness
+from firesteel.testing.job_of_function import memory_environment
 from firesteel.testing.one_input import OneInputHarness
 from firesteel.testing.pipeline import collect, run_pipeline
-from firesteel.testing.plan import memory_environment
+from firesteel.testing.script_source import ListSource
 from firesteel.testing.snapshot import Snapshot
-from firesteel.testing.source import ListSource
 from firesteel.testing.steps import ProcessingTime, Record, Step, Watermark
 from firesteel.testing.two_input import TwoInputHarness
 

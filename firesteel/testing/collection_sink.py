@@ -62,14 +62,14 @@ class _Writer(SinkWriter):
 
     def __init__(self, writer_id: str) -> None:
         self._names = (f"{writer_id}-{number}" for number in itertools.count())
-        self._held: list[Any] = []
+        self._pending: list[Any] = []
 
     def write(self, value: Any, context: SinkFunction.Context) -> None:
-        self._held.append(value)
+        self._pending.append(value)
 
     def prepare_commit(self) -> list[Any]:
-        held, self._held = self._held, []
-        return [(next(self._names), held)] if held else []
+        pending, self._pending = self._pending, []
+        return [(next(self._names), pending)] if pending else []
 
 
 class _Committer(Committer):

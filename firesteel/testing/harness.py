@@ -23,7 +23,7 @@ from firesteel.runtime.operators import Operator, Placement, create_operator
 from firesteel.runtime.state.store import HEADER, MemoryStore
 from firesteel.runtime.watermarks import MAX_WATERMARK
 from firesteel.testing.inlet import Inlet
-from firesteel.testing.plan import Plan
+from firesteel.testing.job_of_function import Plan
 from firesteel.testing.recorder import RecordedOutputs
 from firesteel.testing.snapshot import Snapshot
 from firesteel.testing.steps import chunks, whole
@@ -78,7 +78,7 @@ class Harness(RecordedOutputs):
             self._opened = True
             parts: list[Operator | Inlet] = [self._operator, *self._inlets]
             try:
-                with self._told():
+                with self._reporting_failures():
                     for part in parts:
                         part.open()
                         self._to_close.callback(part.close)
@@ -91,7 +91,7 @@ class Harness(RecordedOutputs):
     def close(self) -> None:
         """Closes what was opened, once."""
         self._closed = self._opened
-        with self._told():
+        with self._reporting_failures():
             self._to_close.close()
 
     def __enter__(self: H) -> H:
@@ -103,8 +103,8 @@ class Harness(RecordedOutputs):
         self.close()
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """A failure of the user's code is told as a job tells it."""
+    def _reporting_failures(self) -> Iterator[None]:
+        """A failure of the user's code is reported as a job reports it."""
         try:
             yield
         except OperatorFailure as failure:
@@ -115,7 +115,7 @@ class Harness(RecordedOutputs):
         if self._closed:
             raise ProgramError("The harness is closed. restore() gives a new one from a snapshot.")
         self.open()
-        with self._told():
+        with self._reporting_failures():
             yield
 
     @property

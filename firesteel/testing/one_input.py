@@ -28,7 +28,7 @@ from firesteel.datastream.functions import (
 from firesteel.errors import ProgramError, short_repr
 from firesteel.testing.crash import Crash
 from firesteel.testing.harness import Harness
-from firesteel.testing.plan import Options, plan
+from firesteel.testing.job_of_function import Options, plan
 from firesteel.testing.snapshot import Snapshot
 from firesteel.testing.steps import ProcessingTime, Record, Step, Watermark, checked, parts
 

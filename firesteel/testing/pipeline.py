@@ -16,7 +16,7 @@ from firesteel.engine import submit
 from firesteel.engine.job import EngineJob
 from firesteel.errors import ProgramError, short_repr
 from firesteel.graph.specs import CollectSpec
-from firesteel.testing.plan import memory_environment
+from firesteel.testing.job_of_function import memory_environment
 
 __all__ = ["collect", "run_pipeline"]
 

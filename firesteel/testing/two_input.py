@@ -20,7 +20,7 @@ from firesteel.datastream.functions import (
 from firesteel.datastream.state import MapStateDescriptor
 from firesteel.errors import ProgramError, short_repr
 from firesteel.testing.harness import Harness
-from firesteel.testing.plan import Options, plan
+from firesteel.testing.job_of_function import Options, plan
 from firesteel.testing.snapshot import Snapshot
 from firesteel.testing.steps import Record
 

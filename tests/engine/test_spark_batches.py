@@ -88,7 +88,7 @@ def test_frames_beyond_the_limit_wait_in_a_file_and_come_back_in_order() -> None
     for frame in reversed(frames):
         spool.add(frame.to_bytes())
     assert spool._file is not None, "this is about the way through a file"
-    assert spool._held <= 1000
+    assert spool._in_memory <= 1000
     assert [decode(cell) for cell in spool.in_order()] == [[[n] * 50] for _ in range(4) for n in range(10)]
     assert spool._file is None
 

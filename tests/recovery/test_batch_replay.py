@@ -98,7 +98,7 @@ def expected(shown: str) -> Iterator[tuple[int, int, int]]:
 def test_the_first_batch_and_a_program_of_today(
     failed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    program = tmp_path / "mended.py"
+    program = tmp_path / "fixed.py"
     program.write_text(
         f"""
 import sys

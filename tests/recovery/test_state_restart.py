@@ -40,7 +40,7 @@ class Journal(MapFunction, CheckpointedFunction):
         store = context.get_operator_state_store()
         self.lists = [
             store.get_list_state(ListStateDescriptor("count", Types.LONG())),
-            store.get_union_list_state(ListStateDescriptor("united", Types.LONG())),
+            store.get_union_list_state(ListStateDescriptor("union", Types.LONG())),
         ]
         raw = [int.from_bytes(piece) for piece in context.get_raw_operator_states()]
         found = [*(list(one.get()) for one in self.lists), raw]
@@ -180,7 +180,7 @@ class Votes(MapFunction, CheckpointedFunction):
         """The list is as it should be."""
 
 
-def test_union_lists_are_united_when_a_job_is_started_again(tmp_path: Path) -> None:
+def test_union_lists_are_merged_when_a_job_is_started_again(tmp_path: Path) -> None:
     """The driver's process is another one: all it has is the checkpoint."""
     settings = {"firesteel.checkpoint.dir": tmp_path / "checkpoint", "firesteel.batch.max-records": 10}
 

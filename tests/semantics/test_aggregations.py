@@ -131,7 +131,7 @@ def test_a_union_of_different_types_is_refused(make_env: Any) -> None:
     numbers, words = env.from_collection([1], Types.INT()), env.from_collection(["a"], Types.STRING())
     with pytest.raises(ProgramError, match="Cannot unite streams of different types: INT and STRING"):
         numbers.union(words)
-    with pytest.raises(ProgramError, match="Streams of different environments cannot be united"):
+    with pytest.raises(ProgramError, match="Streams of different environments cannot be joined in a union"):
         numbers.union(make_env().from_collection([1], Types.INT()))
 
 

@@ -487,7 +487,7 @@ def test_wrong_arguments_are_told(tmp_path: Path) -> None:
         (lambda: RollingPolicy.default_rolling_policy(part_size=0), "part_size is an int of at least 1"),
         (lambda: OutputFileConfig("_hidden", ""), "Readers pass over files"),
         (lambda: OutputFileConfig("a/b", ""), "without slashes"),
-        (lambda: ParquetBulkWriters.for_row_type(Types.STRING()), "are told by Types.ROW_NAMED"),
+        (lambda: ParquetBulkWriters.for_row_type(Types.STRING()), "come from Types.ROW_NAMED"),
         (
             lambda: FileSink.for_bulk_format(
                 str(tmp_path), ParquetBulkWriters.for_row_type(Types.TUPLE([Types.INT()]))

@@ -36,7 +36,7 @@ class Batches:
         self.state = self.backend.state(ValueStateDescriptor("count", Types.INT()))
 
     def batch(self, keys: list[Any], change: Any, unchanged: bool = True, chunk: int = 1000) -> list[Any]:
-        """Calls ``change`` for each key; gives back what the state held before."""
+        """Calls ``change`` for each key; gives back what the state releasable_bytes before."""
         self.store.read = self.store.written = 0
         self.backend.begin(self.store, self.header, unchanged)
         found = []
@@ -51,7 +51,7 @@ class Batches:
         return found
 
     @property
-    def held(self) -> int:
+    def releasable_bytes(self) -> int:
         return len(self.state.live)
 
 
@@ -87,7 +87,7 @@ def test_a_store_that_changed_is_read(tables: TableFactory) -> None:
 def test_without_memory_every_batch_reads() -> None:
     batches = Batches(RocksDBTables(0))
     batches.batch(["a"], put(1), unchanged=False)
-    assert batches.held == 0
+    assert batches.releasable_bytes == 0
     assert batches.batch(["a"], put(2)) == [1]
     assert batches.store.read == 1
 
@@ -96,7 +96,7 @@ def test_memory_is_let_go_when_there_is_more_than_allowed() -> None:
     batches = Batches(RocksDBTables(50_000))
     for start in range(0, 1000, 50):
         batches.batch([f"key-{start + n}" for n in range(50)], put(1))
-        assert batches.held <= 200
+        assert batches.releasable_bytes <= 200
     assert batches.batch(["key-0", "key-999"], put(2)) == [1, 1]
 
 
@@ -106,7 +106,7 @@ def test_memory_is_let_go_within_a_batch_too() -> None:
 
     def change(state: Any) -> None:
         nonlocal most
-        most = max(most, batches.held)
+        most = max(most, batches.releasable_bytes)
         state.update(state.value() + 1 if state.value() else 1)
 
     keys = [f"key-{n}" for n in range(20_000)]
@@ -120,7 +120,7 @@ def test_keys_that_never_get_a_value_take_no_memory() -> None:
     batches = Batches(RocksDBTables(50_000))
     for start in range(0, 1000, 50):
         batches.batch([f"key-{start + n}" for n in range(50)], lambda state: state.clear())
-        assert sum(table.held for table in batches.backend._tables.values()) <= 100_000
+        assert sum(table.releasable_bytes for table in batches.backend._tables.values()) <= 100_000
 
 
 @BACKENDS
@@ -132,5 +132,5 @@ def test_a_key_that_is_forgotten_leaves_no_trace(tables: TableFactory) -> None:
         batches.backend.key = number
         batches.state.update(1)
         batches.backend.forget(number)
-    assert batches.held == 0
+    assert batches.releasable_bytes == 0
     assert list(batches.backend.changes()) == []

@@ -17,7 +17,14 @@ from firesteel.connectors.sequence import GeneratedSource, SequenceSource
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.engine.coordinator import BACKLOG_FROM, FIRST_BATCH, LARGEST_BATCH, BatchSizer, Coordinator, Word
+from firesteel.engine.coordinator import (
+    BACKLOG_FROM,
+    FIRST_BATCH,
+    LARGEST_BATCH,
+    BatchSizer,
+    Coordinator,
+    CoordinatorFeedback,
+)
 from firesteel.engine.processing_time import SPEED, ProcessingClock
 from firesteel.engine.settings import Settings
 from firesteel.graph.job_graph import build_job_graph
@@ -29,7 +36,7 @@ NONE = WatermarkStrategy.no_watermarks()
 
 
 class Clock(ProcessingClock):
-    """A clock that somebody sets. What passes on the other one is told in seconds."""
+    """A clock that somebody sets. What passes on the other one is reported in seconds."""
 
     def __init__(self) -> None:
         self.now = 1000
@@ -50,7 +57,7 @@ def coordinator(
     settings: Settings | None = None,
     wake_at: Any = None,
     clock: Any = None,
-    word: Any = None,
+    feedback: Any = None,
 ) -> Coordinator:
     env = StreamExecutionEnvironment.get_execution_environment()
     build(env)
@@ -59,7 +66,7 @@ def coordinator(
         graph,
         settings or Settings(),
         "/nonexistent",
-        word or (lambda: Word(wake_at() if wake_at is not None else None)),
+        feedback or (lambda: CoordinatorFeedback(wake_at() if wake_at is not None else None)),
         clock or Clock(),
     )
 
@@ -419,25 +426,29 @@ def stations(env: Any) -> None:
 
 
 class TestEventTime:
-    """Stage 0 has no store: what it must remember comes from the driver's word, and is in the offsets."""
+    """Stage 0 has no store: what it must remember comes from the driver's feedback, and is in the offsets."""
 
     def test_it_goes_into_the_offset_and_from_there_to_each_subtask(self) -> None:
-        told = {"1/0": {"own": 7}, "1/1": {"own": 9, "idle": True}}
-        c = coordinator(numbers(25), settings=Settings(max_records=10), word=lambda: Word(kept=told))
+        reported = {"1/0": {"own": 7}, "1/1": {"own": 9, "idle": True}}
+        c = coordinator(
+            numbers(25), settings=Settings(max_records=10), feedback=lambda: CoordinatorFeedback(kept=reported)
+        )
         first = c.next(c.initial())
         second = c.next(first)
-        assert second["kept"] == told
-        assert [share.kept for share in c.plan(first, second)] == [{1: told["1/0"]}, {1: told["1/1"]}]
+        assert second["kept"] == reported
+        assert [share.kept for share in c.plan(first, second)] == [{1: reported["1/0"]}, {1: reported["1/1"]}]
 
     @pytest.mark.parametrize(("moment", "known"), [(500, 8), (499, 7)])
     def test_after_a_restart_the_word_counts_if_it_is_of_the_last_batch(self, moment: int, known: int) -> None:
-        """A word of another batch may be that of a run which got further and was given up."""
-        c = coordinator(numbers(25), word=lambda: Word(kept={"1/0": {"own": 8}}, time=moment))
+        """A feedback of another batch may be that of a run which got further and was given up."""
+        c = coordinator(numbers(25), feedback=lambda: CoordinatorFeedback(kept={"1/0": {"own": 8}}, time=moment))
         start = {**c.initial(), "batch": 3, "time": 500, "kept": {"1/0": {"own": 7}}}
         assert c.next(start)["kept"] == {"1/0": {"own": known}}
 
     def test_one_that_has_nothing_to_remember_any_more(self) -> None:
-        c = coordinator(numbers(25), settings=Settings(max_records=10), word=lambda: Word(kept={"1/0": {}}))
+        c = coordinator(
+            numbers(25), settings=Settings(max_records=10), feedback=lambda: CoordinatorFeedback(kept={"1/0": {}})
+        )
         start = {**c.next(c.initial()), "kept": {"1/0": {"idle": True}}}
         assert c.next(start)["kept"] == {}
 
@@ -454,7 +465,7 @@ class TestEventTime:
             "1/0": {"own": 4, "splits": {"north": [5, None], "west": [4, 100]}},
             "1/1": {"splits": {"south": [6, None]}},
         }
-        c = coordinator(stations, parallelism=3, word=lambda: Word(kept=kept))
+        c = coordinator(stations, parallelism=3, feedback=lambda: CoordinatorFeedback(kept=kept))
         c.next(c.initial())
         first = {**c.initial(), "batch": 1, "positions": {"1": 1}}
         shares = c.plan(first, c.next(first))
@@ -471,12 +482,14 @@ class TestEventTime:
                 env.from_source(NumberSequenceSource(1, 100), aligned, "n").print()
 
         kept = {"1/0": {"own": 100}, "3/0": {"own": 900}}
-        c = coordinator(build, settings=Settings(max_records=10), word=lambda: Word(kept=kept, time=500))
+        c = coordinator(
+            build, settings=Settings(max_records=10), feedback=lambda: CoordinatorFeedback(kept=kept, time=500)
+        )
         first = c.next(c.initial())
-        assert c.plan(c.initial(), first)[0].held == frozenset()
+        assert c.plan(c.initial(), first)[0].paused == frozenset()
         second = json.loads(json.dumps(c.next(first)))
         assert second["paused"] == ["3"]
-        assert [share.held for share in c.plan(first, second)] == [frozenset({3})] * 2
+        assert [share.paused for share in c.plan(first, second)] == [frozenset({3})] * 2
 
 
 @pytest.fixture

@@ -24,11 +24,11 @@ from firesteel.common.path_names import path_name
 from firesteel.connectors.collection import CollectionSource
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.engine.coordinator import FIRST_BATCH, BatchSizer, Coordinator, Word
+from firesteel.engine.coordinator import FIRST_BATCH, BatchSizer, Coordinator, CoordinatorFeedback
 from firesteel.engine.settings import Settings
 from firesteel.engine.spark import jvm_failure as jvm_module
+from firesteel.engine.spark.data_source import _let_go, _Share
 from firesteel.engine.spark.errors import translate
-from firesteel.engine.spark.source import _let_go, _Share
 from firesteel.errors import FailureKind, JobExecutionError, kind_of
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
@@ -140,12 +140,12 @@ class TestLimit:
 
 class TestBatches:
     def coordinator(
-        self, build: Any, settings: Settings, word: Any = Word, directory: str = "/nonexistent"
+        self, build: Any, settings: Settings, feedback: Any = CoordinatorFeedback, directory: str = "/nonexistent"
     ) -> Coordinator:
         env = StreamExecutionEnvironment.get_execution_environment()
         build(env)
         graph = build_job_graph(build_stream_graph(env._program, 1))
-        return Coordinator(graph, settings, directory, word)
+        return Coordinator(graph, settings, directory, feedback)
 
     def test_what_a_source_knows_of_its_bytes(self) -> None:
         values = [b"x" * (n % 3 << 20) for n in range(30)]
@@ -196,16 +196,16 @@ class TestBatches:
             assert list(offset["positions"].values()) == [n]
 
     def test_what_records_led_to_limits_the_next_batch(self) -> None:
-        told: dict[str, int] = {}
+        reported: dict[str, int] = {}
         c = self.coordinator(
             lambda env: env.from_source(NumberSequenceSource(1, 10**6), NONE, "n").print(),
             Settings(max_bytes=100 << 20),
-            lambda: Word(**told),
+            lambda: CoordinatorFeedback(**reported),
         )
         first = c.next(c.initial())
         assert list(first["positions"].values()) == [FIRST_BATCH]
         # Each of them was a megabyte behind the first operator.
-        told.update(time=first["time"], bytes=FIRST_BATCH << 20)
+        reported.update(time=first["time"], bytes=FIRST_BATCH << 20)
         second = c.next(first)
         assert list(second["positions"].values()) == [FIRST_BATCH + 100]
 

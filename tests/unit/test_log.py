@@ -148,12 +148,12 @@ def test_sweeping_goes_round() -> None:
     apply(table, store, {n: n for n in range(10)})
     seen: list[int] = []
 
-    def judge(key: Any, entry: Any) -> Any:
+    def expiry_check(key: Any, entry: Any) -> Any:
         seen.append(key)
         return None if key == 3 else 33 if key == 4 else KEEP
 
     for _ in range(5):
-        table.sweep(4, judge)
+        table.sweep(4, expiry_check)
     assert set(seen[:12]) == set(range(10))
     assert {entry[2] for entry in table.dirty} == {3, 4}
     assert table.get(3) is None

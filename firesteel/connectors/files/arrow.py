@@ -25,7 +25,7 @@ def arrow_schema(row_type: Any) -> Any:
     names = getattr(row_type, "get_field_names", lambda: None)()
     if names is None:
         raise ProgramError(
-            "The columns of a file are told by Types.ROW_NAMED(…), Types.TUPLE(…) or a pyarrow.Schema, got "
+            "The columns of a file come from Types.ROW_NAMED(…), Types.TUPLE(…) or a pyarrow.Schema, got "
             f"{short_repr(row_type, 80)}."
         )
     return pyarrow.schema(list(zip(names, map(_arrow_type, row_type.get_field_types()), strict=True)))

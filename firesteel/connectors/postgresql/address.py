@@ -80,8 +80,8 @@ class Address:
         known.pop("user", None)
         known.pop("password", None)
         parameters = tuple((name, Secret(value) if name in _SECRET else value) for name, value in known.items())
-        held = Secret.of(password) if password else None
-        return Address(hosts, ports, unquote(database) or user or "postgres", user, held, parameters)
+        hidden = Secret.of(password) if password else None
+        return Address(hosts, ports, unquote(database) or user or "postgres", user, hidden, parameters)
 
     def __str__(self) -> str:
         servers = zip(self.hosts.split(","), self.ports.split(","), strict=True)

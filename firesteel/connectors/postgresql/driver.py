@@ -1,4 +1,4 @@
-"""The driver ``psycopg``: loaded when it is needed, and its errors told so that one knows what to do."""
+"""The driver ``psycopg``: loaded when it is needed, and its errors reported with what to do."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Writing(SinkWriter):
 
     @abstractmethod
     def send(self) -> None:
-        """Sends what is held."""
+        """Sends what is buffered."""
 
     def flush(self, end_of_input: bool) -> None:
         if self._rows:

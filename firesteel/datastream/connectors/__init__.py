@@ -41,12 +41,12 @@ __all__ = [
     "WriterContext",
 ]
 
-_OF_FILES = ("BucketAssigner", "FileSink", "OutputFileConfig", "RollingPolicy")
+_FILE_SINK_NAMES = ("BucketAssigner", "FileSink", "OutputFileConfig", "RollingPolicy")
 
 
 def __getattr__(name: str) -> Any:
     """What belongs to one system is loaded when it is asked for: every worker imports this package."""
-    if name not in _OF_FILES:
+    if name not in _FILE_SINK_NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from firesteel.datastream.connectors import file_system
 

@@ -81,7 +81,7 @@ class CommitterContext:
         return self._identity.restored
 
     def name_prefix(self) -> str:
-        """A short word of letters, digits and dashes that all writers and the committer of this sink share, over
+        """A short name of letters, digits and dashes that all writers and the committer of this sink share, over
         restarts too, and nobody else. What is named with it can be found again after a crash."""
         text = f"{self._identity.job_id}\0{self._identity.sink_uid}"
         return f"fs-{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
@@ -131,7 +131,7 @@ class WriterContext(CommitterContext):
         return self._parallelism
 
     def writer_id(self) -> str:
-        """A word that no other writer has, neither another subtask's nor one of this subtask before or after a
+        """A name that no other writer has, neither another subtask's nor one of this subtask before or after a
         failure: a task that is thought dead may still be writing. With a counter it makes unique names."""
         return self._writer_id
 
@@ -202,11 +202,11 @@ class Sink(ABC):
     """What ``sink_to`` writes to.
 
     >>> class ListWriter(SinkWriter):
-    ...     def __init__(self): self.held = []
-    ...     def write(self, value, context): self.held.append(value)
+    ...     def __init__(self): self.pending = []
+    ...     def write(self, value, context): self.pending.append(value)
     ...     def prepare_commit(self):
-    ...         held, self.held = self.held, []
-    ...         return held
+    ...         pending, self.pending = self.pending, []
+    ...         return pending
     >>> class ListSink(Sink):
     ...     def create_writer(self, context): return ListWriter()
     >>> writer = ListSink().create_writer(WriterContext())

@@ -80,8 +80,8 @@ class TwoPhaseCommitSinkFunction(Function):
 
     def abort_leftovers(self, prefix: str, pending: list[Any]) -> None:
         """Before each attempt and after the last: drops what this sink has prepared and is not ``pending``. A task that
-        died may have prepared it; its records come again. ``prefix`` is the sink's own word (see ``use_prefix``)."""
+        died may have prepared it; its records come again. ``prefix`` is the sink's own name (see ``use_prefix``)."""
 
     def use_prefix(self, prefix: str) -> None:
-        """Called before ``open`` with a short word that this sink has over all restarts, and no other sink of any job:
+        """Called before ``open`` with a short name that this sink has over all restarts, and no other sink of any job:
         a function that names transactions with it finds its own ones again."""

@@ -35,7 +35,7 @@ class SavepointRequests:
 
     def __init__(self) -> None:
         self._waiting: deque[SavepointRequest] = deque()
-        self._told_to_wait = False
+        self._wait_reported = False
         self._lock = threading.Lock()
         self._closed: str | None = None
         self.stopping: SavepointRequest | None = None
@@ -58,8 +58,8 @@ class SavepointRequests:
             if not self._waiting:
                 return None
             if not self._waiting[0].drain and not begun():
-                if not self._told_to_wait:
-                    self._told_to_wait = True
+                if not self._wait_reported:
+                    self._wait_reported = True
                     logger.warning(
                         "the savepoint %s waits for the job's first batch: before that there is nothing to save",
                         self._waiting[0].target.address,

@@ -76,13 +76,13 @@ def write_rows(state: StateId, rows: Iterable[Rows], target: Place, path: str, s
     form = RowFormat(state)
     place = target.inside(*path.split("/"))
     writer: pq.ParquetWriter | None = None
-    held: list[pa.RecordBatch] = []
+    batches: list[pa.RecordBatch] = []
     waiting = total = 0
     try:
         for places, contents in rows:
             if not places:
                 continue
-            held.append(_batch(form, state, places, contents))
+            batches.append(_batch(form, state, places, contents))
             waiting += len(places)
             total += len(places)
             if writer is None:
@@ -90,10 +90,10 @@ def write_rows(state: StateId, rows: Iterable[Rows], target: Place, path: str, s
                 place.reserve()
                 writer = pq.ParquetWriter(place.path, form.schema, filesystem=place.filesystem, compression="zstd")
             if waiting >= ROW_GROUP:
-                writer.write_table(pa.Table.from_batches(held, form.schema), row_group_size=ROW_GROUP)
-                held, waiting = [], 0
-        if writer is not None and held:
-            writer.write_table(pa.Table.from_batches(held, form.schema), row_group_size=ROW_GROUP)
+                writer.write_table(pa.Table.from_batches(batches, form.schema), row_group_size=ROW_GROUP)
+                batches, waiting = [], 0
+        if writer is not None and batches:
+            writer.write_table(pa.Table.from_batches(batches, form.schema), row_group_size=ROW_GROUP)
     finally:
         if writer is not None:
             writer.close()

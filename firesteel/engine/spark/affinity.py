@@ -136,15 +136,15 @@ class _Front:
     def _claim(self, partition: int) -> BinaryIO | None:
         """The partition's lock; None where another front has it. It ends with this process, however that ends."""
         try:
-            held = open(self.address(f"claim-{partition}"), "wb")  # noqa: SIM115 - the caller closes it
+            claim = open(self.address(f"claim-{partition}"), "wb")  # noqa: SIM115 - the caller closes it
         except OSError:
             return None
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            held.close()
+            claim.close()
             return None
-        return held
+        return claim
 
     def _connect(self, partition: int) -> socket.socket:
         with contextlib.suppress(OSError):
@@ -164,30 +164,30 @@ class _Front:
         return connection
 
     def _fork_host(self, partition: int) -> None:
-        ready, told = os.pipe()
+        ready, listening = os.pipe()
         child = os.fork()
         if child == 0:
             # Forked twice, so that the host is nobody's child to be waited for.
             if os.fork():
                 os._exit(0)
             try:
-                self._serve(partition, told)
+                self._serve(partition, listening)
             except BaseException:
                 os._exit(1)
             os._exit(0)
-        os.close(told)
+        os.close(listening)
         os.waitpid(child, 0)
         os.read(ready, 1)
         os.close(ready)
 
-    def _serve(self, partition: int, told: int) -> None:
+    def _serve(self, partition: int, listening: int) -> None:
         """The host's life: one task after the other until it is idle for long or its daemon is gone."""
-        told, self._descriptor = _only([told, self._descriptor])
+        listening, self._descriptor = _only([listening, self._descriptor])
         listener = self._listen(partition)
         listener.settimeout(2)
         TASKS.note_in(os.open(self.address(f"task-{partition}"), os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600))
-        os.write(told, b"1")
-        os.close(told)
+        os.write(listening, b"1")
+        os.close(listening)
         last_used = time.monotonic()
         while time.monotonic() - last_used < _IDLE_SECONDS and is_alive(self._daemon):
             try:

@@ -19,7 +19,7 @@ PRELOADED = (
     "pandas",
     "pyarrow",
     "pyspark.sql.streaming.proto.StateMessage_pb2",
-    "firesteel.engine.spark.source",
+    "firesteel.engine.spark.data_source",
     "firesteel.engine.spark.stage",
     "firesteel.engine.spark.worker",
     "firesteel.runtime.state.spark_store",

@@ -46,11 +46,14 @@ def write_job(
     settings: Settings,
     durable: str,
     restore: Restore | None = None,
-    united: Sequence[StateChunk] = (),
+    union_lists: Sequence[StateChunk] = (),
 ) -> None:
     """Leaves a job where the source's processes find it."""
     # What is Spark's may hold secrets, and the coordinator does not need it.
     planning = replace(settings, spark={})
-    for name, content in (("tasks.pkl", for_tasks), ("coordinator.pkl", (whole, planning, durable, restore, united))):
+    for name, content in (
+        ("tasks.pkl", for_tasks),
+        ("coordinator.pkl", (whole, planning, durable, restore, union_lists)),
+    ):
         with open_private(os.path.join(directory, name), "wb") as file:
             pickle.dump(content, file, pickle.HIGHEST_PROTOCOL)

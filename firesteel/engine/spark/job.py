@@ -24,7 +24,7 @@ from firesteel.engine.backends import backend_name
 from firesteel.engine.commit_log import job_id_of
 from firesteel.engine.commit_watcher import CommitWatcher
 from firesteel.engine.control import ControlSocket, RunningJob
-from firesteel.engine.coordinator import Word
+from firesteel.engine.coordinator import CoordinatorFeedback
 from firesteel.engine.folder_lock import Holder
 from firesteel.engine.imports import IMPORTS, JobFiles
 from firesteel.engine.job import EngineJob
@@ -38,6 +38,7 @@ from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.shipping import gather
 from firesteel.engine.spark import affinity
 from firesteel.engine.spark.callbacks import CallbackConnection
+from firesteel.engine.spark.data_source import CONTROL, ON_HOLD, STEER, FiresteelDataSource
 from firesteel.engine.spark.errors import translate
 from firesteel.engine.spark.files import pack_job, write_job
 from firesteel.engine.spark.hadoop import HadoopStorage
@@ -45,14 +46,13 @@ from firesteel.engine.spark.lifeline import Lifeline
 from firesteel.engine.spark.masters import is_local
 from firesteel.engine.spark.query_progress import sizes
 from firesteel.engine.spark.session import get_session, import_paths, ship_files
-from firesteel.engine.spark.source import CONTROL, HELD, STEER, FiresteelDataSource
 from firesteel.engine.spark.stage import batch_stage, streaming_stage
 from firesteel.engine.storage import LOCAL, Storage, is_remote
 from firesteel.engine.submission import Submission
 from firesteel.errors import CheckpointError, ConfigurationError, JobExecutionError, SavepointError
 from firesteel.graph.specs import SourceSpec
 from firesteel.runtime.driver_results import remove_results
-from firesteel.runtime.snapshots.restoring import united
+from firesteel.runtime.snapshots.restoring import union_lists
 from firesteel.runtime.snapshots.saved import StateChunk
 
 __all__ = ["SparkJob"]
@@ -222,7 +222,7 @@ class SparkJob(EngineJob):
             raise translate(error, None if self._folder is None else self._folder.query) from error
 
     def _united(self) -> list[StateChunk]:
-        """What is to be united of the last checkpoint when the job goes on from it."""
+        """What union lists hold in the last checkpoint when the job goes on from it."""
         folder = self._folder
         assert folder is not None
         assert self._session is not None
@@ -233,7 +233,7 @@ class SparkJob(EngineJob):
 
         stages = len(self.spec.graph.stages) - 1
         stored = read_subtasks(self._session, folder.query, batch, stages, self.spec.graph.parallelism)
-        return united(stored, self.spec.graph)
+        return union_lists(stored, self.spec.graph)
 
     def _take(self, frame: DataFrame, batch: int) -> None:
         """The end of a micro-batch. A single action: touching the frame twice would compute the batch twice."""
@@ -252,7 +252,7 @@ class SparkJob(EngineJob):
             self._folder.begun(self.inbox.progress.union_lists)
 
     def _take_for_query(self, frame: DataFrame, batch: int) -> None:
-        """``_take`` as Spark calls it. What goes wrong is kept here, and Spark gets a short word only: it searches an
+        """``_take`` as Spark calls it. What goes wrong is kept here, and Spark gets a short message: it searches an
         exception's text for interruptions by a pattern that overflows the stack on a text as long as a JVM trace,
         and then the query would end without saying anything."""
         try:
@@ -270,7 +270,7 @@ class SparkJob(EngineJob):
         assert self._folder is not None
         # Beside what the sources keep: a driver that starts anew goes on from there.
         make_private_folder(self._folder.sources)
-        _put(os.path.join(self._folder.sources, CONTROL), json.dumps(_without_steering(self.inbox.word())))
+        _put(os.path.join(self._folder.sources, CONTROL), json.dumps(_without_steering(self.inbox.feedback())))
 
     def _steer(self) -> None:
         """Tells the coordinator whether it may go on. That is not for a driver that starts anew."""
@@ -352,16 +352,16 @@ class SparkJob(EngineJob):
         """Returns whether the query stands still between two batches; waits for that no longer than told, or than until
         the job is suspended."""
         assert self._directory is not None
-        held = os.path.join(self._directory, HELD)
-        if os.path.exists(held):
-            os.remove(held)
+        on_hold = os.path.join(self._directory, ON_HOLD)
+        if os.path.exists(on_hold):
+            os.remove(on_hold)
         self._hold = True
         self._steer()
         deadline = math.inf if seconds is None else time.monotonic() + seconds
         while self._query.isActive and not self.cancelled and time.monotonic() < deadline:
             if self.suspending and seconds is None:
                 return False
-            if os.path.exists(held) or self.inbox.finished.is_set():
+            if os.path.exists(on_hold) or self.inbox.finished.is_set():
                 return True
             time.sleep(0.02)
         return False
@@ -537,8 +537,8 @@ class SparkJob(EngineJob):
         return self.checkpointing.folder
 
 
-def _without_steering(word: Word) -> dict[str, Any]:
-    return {name: value for name, value in asdict(word).items() if name not in ("hold", "drain")}
+def _without_steering(feedback: CoordinatorFeedback) -> dict[str, Any]:
+    return {name: value for name, value in asdict(feedback).items() if name not in ("hold", "drain")}
 
 
 def _put(path: str, text: str) -> None:

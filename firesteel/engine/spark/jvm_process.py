@@ -26,7 +26,7 @@ def no_jvm_left_behind() -> Iterator[None]:
     """Around Spark's start: whatever ends it early, Ctrl-C above all, ends the JVM, too.
 
     PySpark starts the JVM, waits for it, and forgets it when it is interrupted there. The JVM would end when its
-    standard input does, but it looks at that only once it has told its port, in a folder that is gone by then.
+    standard input does, but it looks at that only once it has reported its port, in a folder that is gone by then.
     """
     started: list[subprocess.Popen[Any]] = []
     gateway = pyspark.java_gateway
@@ -63,17 +63,17 @@ def _signals_later() -> Iterator[None]:
     came: list[int] = []
     before = {}
     if threading.current_thread() is threading.main_thread():
-        for held in (signal.SIGINT, signal.SIGTERM):
+        for wanted in (signal.SIGINT, signal.SIGTERM):
             # None stands for a handler that was not made in Python.
-            if signal.getsignal(held) is not None:
-                before[held] = signal.signal(held, lambda number, frame: came.append(number))
+            if signal.getsignal(wanted) is not None:
+                before[wanted] = signal.signal(wanted, lambda received, frame: came.append(received))
     try:
         yield
     finally:
-        for held, handler in before.items():
-            signal.signal(held, handler)
-        for number in came:
-            signal.raise_signal(number)
+        for wanted, handler in before.items():
+            signal.signal(wanted, handler)
+        for received in came:
+            signal.raise_signal(received)
 
 
 @contextlib.contextmanager

@@ -50,7 +50,7 @@ class Lifeline:
 
     def __init__(self, host: str, bind: str | None = None) -> None:
         self._listener = socket.create_server((bind or host, 0), backlog=128)
-        self._held: list[socket.socket] = []
+        self._connections: list[socket.socket] = []
         self._ended = False
         self._greeting = threading.BoundedSemaphore(GREETINGS)
         self._lock = threading.Lock()
@@ -61,7 +61,7 @@ class Lifeline:
     def holders(self) -> int:
         """How many processes hold the line."""
         with self._lock:
-            return len(self._held)
+            return len(self._connections)
 
     def _accept(self) -> None:
         while True:
@@ -86,7 +86,7 @@ class Lifeline:
                 with self._lock:
                     known = not self._ended
                     if known:
-                        self._held.append(connection)
+                        self._connections.append(connection)
         if not known:
             connection.close()
         self._greeting.release()
@@ -99,15 +99,15 @@ class Lifeline:
         self._listener.close()
         with self._lock:
             self._ended = True
-            held, self._held = self._held, []
-        for connection in held:
+            connections, self._connections = self._connections, []
+        for connection in connections:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_WR)
         deadline = time.monotonic() + seconds
-        return [line for connection in held for line in _last_words(connection, deadline)]
+        return [line for connection in connections for line in _closing_failures(connection, deadline)]
 
 
-def _last_words(connection: socket.socket, deadline: float) -> list[str]:
+def _closing_failures(connection: socket.socket, deadline: float) -> list[str]:
     said = b""
     with connection:
         try:

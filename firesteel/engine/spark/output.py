@@ -40,16 +40,16 @@ def _follow(path: str) -> None:
     with open(path, encoding="utf-8", errors="replace") as file:
         # Gone from the folder at once; the file itself lives as long as someone has it open.
         os.unlink(path)
-        held = ""
+        line = ""
         while True:
             text = file.readline()
             if not text:
                 time.sleep(0.1)
                 continue
-            held += text
-            if held.endswith("\n"):
-                if not _CHATTER.match(held):
+            line += text
+            if line.endswith("\n"):
+                if not _CHATTER.match(line):
                     with beside_progress():
-                        sys.stderr.write(held)
+                        sys.stderr.write(line)
                         sys.stderr.flush()
-                held = ""
+                line = ""

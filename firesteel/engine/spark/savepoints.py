@@ -16,7 +16,7 @@ from firesteel.engine.manifest import CheckpointFolder, stored_folder
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.taking import copy_sources, outline
 from firesteel.engine.savepoints.writing import SubtaskPart, complete, write_subtask
-from firesteel.engine.spark.source import CONTROL
+from firesteel.engine.spark.data_source import CONTROL
 from firesteel.engine.storage import LOCAL, Storage
 from firesteel.errors import SavepointError
 from firesteel.runtime.partitions import partition_tokens
@@ -51,15 +51,15 @@ def savepoint_of_checkpoint(session: SparkSession, path: str, target: Place, sto
 
 
 def _after(offset: dict[str, Any], sources: str) -> dict[str, Any]:
-    """A batch's offset with event time as that batch left it, if the last word of the job's driver is of that batch."""
+    """A batch's offset with event time as that batch left it, if the driver's last feedback is of that batch."""
     try:
         with open(os.path.join(sources, CONTROL), encoding="utf-8") as file:
-            word = json.load(file)
+            feedback = json.load(file)
     except (OSError, ValueError):
         return offset
-    if word.get("time") != offset["time"]:
+    if feedback.get("time") != offset["time"]:
         return offset
-    return {**offset, "kept": {**offset.get("kept", {}), **word.get("kept", {})}}
+    return {**offset, "kept": {**offset.get("kept", {}), **feedback.get("kept", {})}}
 
 
 def write_state(

@@ -1,4 +1,4 @@
-"""State that Spark cannot read: told as what it is, with the file's name, since no restart will read it either."""
+"""State that Spark cannot read: reported as what it is, with the file's name, since no restart will read it either."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ class AsyncWaitOperator(Operator):
 
     def __init__(self, placement: Placement) -> None:
         super().__init__(placement)
-        self._held: list[Element] = []
-        self._held_count = 0
+        self._buffered: list[Element] = []
+        self._buffered_count = 0
         self._idle: list[tuple[tuple[int, int, int], int | None]] = []
         self._unfinished = False
 
@@ -69,7 +69,7 @@ class AsyncWaitOperator(Operator):
         if self._unfinished:
             # The batch before broke off somewhere else. Its requests are not this batch's.
             self._loop.run(self._pool.cancel())
-        self._held, self._held_count, self._idle = [], 0, []
+        self._buffered, self._buffered_count, self._idle = [], 0, []
         self._unfinished = True
 
     def finish(self, last: bool) -> None:
@@ -89,21 +89,21 @@ class AsyncWaitOperator(Operator):
 
     def receive_activity(self, channel: tuple[int, int, int], idle_timeout: int | None) -> None:
         if self.valve is None:
-            # Told behind the watermarks that are held back, since each of them takes back an idleness told before.
+            # Sent behind the watermarks that are held back, since each of them takes back an idleness sent before.
             self._idle.append((channel, idle_timeout))
         else:
             super().receive_activity(channel, idle_timeout)
 
     def _hold(self, element: Element, count: int) -> None:
-        self._held.append(element)
-        self._held_count += count
-        if self._held_count >= _HAND_OVER:
+        self._buffered.append(element)
+        self._buffered_count += count
+        if self._buffered_count >= _HAND_OVER:
             self._hand_over(to_the_end=False)
 
     def _hand_over(self, to_the_end: bool) -> None:
-        held, self._held, self._held_count = self._held, [], 0
+        buffered, self._buffered, self._buffered_count = self._buffered, [], 0
         try:
-            ready = self._loop.run(self._pool.feed(held, to_the_end))
+            ready = self._loop.run(self._pool.feed(buffered, to_the_end))
         except RequestFailed as failed:
             raise self.failure(failed.error, failed.value) from failed.error
         except Exception as error:

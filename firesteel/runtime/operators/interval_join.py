@@ -85,7 +85,7 @@ class IntervalJoinOperator(KeyedTwoInputs):
         return saved.startswith(_FAMILY)
 
     def _convert(self) -> None:
-        """Puts records that were kept for other bounds (or for ones that were not told yet) into the buckets of these,
+        """Puts records that were kept for other bounds (or for ones that were not known yet) into the buckets of these,
         once."""
         for _ in self._timers.take(MAX_WATERMARK):
             pass

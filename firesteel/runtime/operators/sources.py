@@ -25,7 +25,7 @@ class SourceOperator(Operator):
         self.event_time = EventTime(self, strategy or WatermarkStrategy.no_watermarks(), self.spec.interval)
         self.splits: tuple[list[str], list[str]] | None = None
         """Set before ``begin``: the splits with records before the batch's end, and those with records after it."""
-        self.held = False
+        self.paused = False
         """Set before ``begin``: whether the source may not read, so that silence means nothing."""
 
     def open(self) -> None:
@@ -42,7 +42,7 @@ class SourceOperator(Operator):
 
     def begin(self, store: Any, header: dict[str, Any], now: int) -> None:
         super().begin(store, header, now)
-        self.event_time.begin(header, self.splits, self.held)
+        self.event_time.begin(header, self.splits, self.paused)
 
     def read(self, share: Any, ended: bool, pace: Pace) -> Iterator[int]:
         """Reads one subtask's share of a batch piece by piece. Yields the number of records of each."""

@@ -22,12 +22,12 @@ class TimestampsOperator(Operator):
     def __init__(self, placement: Placement) -> None:
         super().__init__(placement)
         self.event_time = EventTime(self, self.spec.strategy, self.spec.interval)
-        self.held = False
+        self.paused = False
         """Set before ``begin``: whether records are kept back from this operator, so that silence means nothing."""
 
     def begin(self, store: Any, header: dict[str, Any], now: int) -> None:
         super().begin(store, header, now)
-        self.event_time.begin(header, held=self.held)
+        self.event_time.begin(header, paused=self.paused)
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
         self.event_time.process(values, timestamps)

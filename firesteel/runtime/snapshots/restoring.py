@@ -26,7 +26,7 @@ from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import TableFactory
 from firesteel.runtime.timers import TimerQueue
 
-__all__ = ["RESTORE", "Restorer", "restored_frames", "united"]
+__all__ = ["RESTORE", "Restorer", "restored_frames", "union_lists"]
 
 _ANY = Types.PICKLED_BYTE_ARRAY()
 
@@ -65,7 +65,7 @@ def _routed(chunk: StateChunk, routes: KeyRoutes) -> Iterator[tuple[int, StateCh
         yield target, StateChunk(chunk.state, places, contents)
 
 
-def united(stored: Iterable[StoredSubtask], graph: JobGraph) -> list[StateChunk]:
+def union_lists(stored: Iterable[StoredSubtask], graph: JobGraph) -> list[StateChunk]:
     """The union lists of all subtasks of a job that is restarted, to be sent to each of them."""
     widths = {node.uid: node.parallelism for node in graph.graph.nodes.values()}
     lists: dict[StateId, list[Any]] = {}

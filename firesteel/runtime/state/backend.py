@@ -22,7 +22,7 @@ from firesteel.runtime.state.maps import LiveMapState
 from firesteel.runtime.state.schema import StateSchema, schema_of
 from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import Table, TableFactory
-from firesteel.runtime.state.ttl import TTL_HANDLES, judge_of
+from firesteel.runtime.state.ttl import TTL_HANDLES, expiry_check_of
 from firesteel.runtime.state.values import Handle, LiveAggregatingState, LiveReducingState, LiveValueState
 
 __all__ = ["NO_KEY", "KeyedStateBackend"]
@@ -37,7 +37,7 @@ _HANDLES: dict[type[StateDescriptor], type[Any]] = {
 
 
 class _NoKey:
-    """The current key where there is none. Whoever looks something up under it is told so; no look-up pays for it."""
+    """The current key where there is none. To look something up under it is an error; no look-up pays for it."""
 
     def __hash__(self) -> int:
         raise ProgramError(
@@ -163,11 +163,16 @@ class KeyedStateBackend:
         if renew is not None:
             self._renew(descriptor.name, state, renew)
             kept["schema"] = schema
-        judge = judge_of(state)
+        expiry_check = expiry_check_of(state)
         config = descriptor.ttl_config
-        if fresh and judge is not None and config is not None and config.get_cleanup_strategies().in_full_snapshot():
+        if (
+            fresh
+            and expiry_check is not None
+            and config is not None
+            and config.get_cleanup_strategies().in_full_snapshot()
+        ):
             # What memory was just filled with is a snapshot.
-            table.sweep(len(table.live), judge)
+            table.sweep(len(table.live), expiry_check)
 
     def _renew(self, name: str, state: Handle, renew: Callable[[Any], Any]) -> None:
         """Turns what was saved with another type into what it is now, once."""
@@ -217,7 +222,7 @@ class KeyedStateBackend:
 
     def _short_of_memory(self) -> bool:
         limit = self._factory.memory
-        return limit is not None and sum(table.held for table in self._tables.values()) > limit
+        return limit is not None and sum(table.releasable_bytes for table in self._tables.values()) > limit
 
     def make_room(self) -> None:
         """Lets go of what memory need not hold, if it is short, in the middle of a batch: the store takes part of it
@@ -270,10 +275,10 @@ class KeyedStateBackend:
     def _sweep(self) -> None:
         """Looks for expired entries, in proportion to what the batch did."""
         for descriptor, state in self._states.values():
-            judge = judge_of(state)
-            if judge is None or descriptor.ttl_config is None:
+            expiry_check = expiry_check_of(state)
+            if expiry_check is None or descriptor.ttl_config is None:
                 continue
             entries = self._factory.swept(descriptor.ttl_config, self._records)
             if entries:
-                self.table(descriptor.name).sweep(entries, judge)
+                self.table(descriptor.name).sweep(entries, expiry_check)
         self._records = 0

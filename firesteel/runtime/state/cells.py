@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from firesteel.runtime.state.store import StateStore, unpickled
-from firesteel.runtime.state.tables import Judge, Table
+from firesteel.runtime.state.tables import ExpiryCheck, Table
 
 __all__ = ["CellTable"]
 
@@ -42,7 +42,7 @@ class CellTable(Table):
         self.dirty.clear()
 
     @property
-    def held(self) -> int:
+    def releasable_bytes(self) -> int:
         # What pickles to a byte takes several in memory.
         return sum(self._bytes.values()) * 4 + _OVERHEAD * len(self.live)
 
@@ -93,7 +93,7 @@ class CellTable(Table):
             self._bytes[key] = length
             yield self._cell(key), cell
 
-    def sweep(self, entries: int, judge: Judge) -> None:
+    def sweep(self, entries: int, expiry_check: ExpiryCheck) -> None:
         """Blocks are swept by the collections that own them."""
 
 

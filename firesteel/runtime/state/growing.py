@@ -14,7 +14,7 @@ from typing import Any
 from firesteel.runtime.state.log import LogTable, scan_log
 from firesteel.runtime.state.pages import PagedTable, scan_pages
 from firesteel.runtime.state.store import StateStore
-from firesteel.runtime.state.tables import Judge, Table
+from firesteel.runtime.state.tables import ExpiryCheck, Table
 from firesteel.runtime.state.weight import SAMPLE, Scale
 
 __all__ = ["GrowingTable", "scan_growing"]
@@ -55,9 +55,9 @@ class GrowingTable(Table):
         self._table.reopen(store, shape)
 
     @property
-    def held(self) -> int:
+    def releasable_bytes(self) -> int:
         if isinstance(self._table, PagedTable):
-            return self._table.held
+            return self._table.releasable_bytes
         if not self._scale.learnt:
             # In its first batch nothing was written yet, but memory fills all the same.
             self._scale.learn(self.dirty)
@@ -66,7 +66,7 @@ class GrowingTable(Table):
     def relieve(self, keep: int = 0) -> None:
         if isinstance(self._table, PagedTable):
             self._table.relieve(keep)
-        elif self.held > keep:
+        elif self.releasable_bytes > keep:
             # Pages are to be written before memory can let go of anything.
             self._outgrown = True
 
@@ -98,8 +98,8 @@ class GrowingTable(Table):
     def forget(self, key: Hashable) -> None:
         self._table.forget(key)
 
-    def sweep(self, entries: int, judge: Judge) -> None:
-        self._table.sweep(entries, judge)
+    def sweep(self, entries: int, expiry_check: ExpiryCheck) -> None:
+        self._table.sweep(entries, expiry_check)
 
 
 def scan_growing(prefix: bytes, store: StateStore, shape: dict[str, Any]) -> Iterator[tuple[list[Any], list[Any]]]:

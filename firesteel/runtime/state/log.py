@@ -31,7 +31,7 @@ from typing import Any
 
 from firesteel.runtime.pace import about
 from firesteel.runtime.state.store import StateStore, damaged, unpickled
-from firesteel.runtime.state.tables import KEEP, NEW, Entry, Judge, Table
+from firesteel.runtime.state.tables import KEEP, NEW, Entry, ExpiryCheck, Table
 
 __all__ = ["LogTable", "scan_log"]
 
@@ -72,7 +72,7 @@ class LogTable(Table):
     1
     """
 
-    held = 0
+    releasable_bytes = 0
     """Everything must stay in memory."""
 
     def __init__(self, prefix: bytes, store: StateStore, shape: dict[str, Any]) -> None:
@@ -263,14 +263,14 @@ class LogTable(Table):
 
     # Time to live
 
-    def sweep(self, entries: int, judge: Judge) -> None:
+    def sweep(self, entries: int, expiry_check: ExpiryCheck) -> None:
         for _ in range(2):
             for key in islice(self._swept, entries):
                 entries -= 1
                 value = self.get(key)
-                verdict = KEEP if value is None else judge(key, value)
-                if verdict is not KEEP:
-                    self.put(key, verdict)
+                remaining = KEEP if value is None else expiry_check(key, value)
+                if remaining is not KEEP:
+                    self.put(key, remaining)
             if entries <= 0:
                 return
             # The round is complete: the next one looks at the keys that are here now.

@@ -82,8 +82,8 @@ class OperatorState(OperatorStateStore):
             table.reopen(store, header[name]["table"])
 
     @property
-    def united(self) -> bool:
-        """Whether some list is to be united when the job is restarted."""
+    def has_union_lists(self) -> bool:
+        """Whether some list is union state: every subtask gets all of it when the job is restarted."""
         return any(kept.get("mode") == "union" for kept in self._header.values())
 
     # What functions ask for

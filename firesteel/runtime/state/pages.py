@@ -32,7 +32,7 @@ from typing import Any
 
 from firesteel.runtime.keys import stable_hashes
 from firesteel.runtime.state.store import StateStore, damaged
-from firesteel.runtime.state.tables import KEEP, NEW, Entry, Judge, Table
+from firesteel.runtime.state.tables import KEEP, NEW, Entry, ExpiryCheck, Table
 from firesteel.runtime.state.weight import Scale
 
 __all__ = ["PagedTable", "pages_of", "scan_pages", "slot"]
@@ -127,7 +127,7 @@ class PagedTable(Table):
             entry[1] = ~1
 
     @property
-    def held(self) -> int:
+    def releasable_bytes(self) -> int:
         return self._bytes + self._scale.of(len(self.live)) + _PAGE_OVERHEAD * len(self._cells)
 
     def relieve(self, keep: int = 0) -> None:
@@ -135,7 +135,7 @@ class PagedTable(Table):
         for part in (self.live, self._members, self._stored, self._plain):
             part.clear()
         oldest = iter(list(self._cells))
-        while self._cells and self.held > keep:
+        while self._cells and self.releasable_bytes > keep:
             self._bytes -= len(self._cells.pop(next(oldest)))
 
     def load(self, keys: Iterable[Hashable]) -> None:
@@ -310,7 +310,7 @@ class PagedTable(Table):
 
     # Time to live
 
-    def sweep(self, entries: int, judge: Judge) -> None:
+    def sweep(self, entries: int, expiry_check: ExpiryCheck) -> None:
         """Pages that are in memory to be written are judged whole, and some more in turn, read for this alone."""
         pages, next_page = self._shape["pages"], self._shape.get("swept", 0)
         numbers = {~entry[1] - 1 for entry in self.dirty if entry[1] != NEW}
@@ -320,9 +320,9 @@ class PagedTable(Table):
         self._read(numbers.difference(self._members))
         for number in sorted(numbers):
             for entry in self._members[number]:
-                verdict = KEEP if entry[0] is None else judge(entry[2], entry[0])
-                if verdict is not KEEP:
-                    self.put(entry[2], verdict)
+                remaining = KEEP if entry[0] is None else expiry_check(entry[2], entry[0])
+                if remaining is not KEEP:
+                    self.put(entry[2], remaining)
 
 
 def scan_pages(prefix: bytes, store: StateStore, shape: dict[str, Any]) -> Iterator[tuple[list[Any], list[Any]]]:

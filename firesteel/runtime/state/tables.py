@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from firesteel.datastream.state import StateTtlConfig
 from firesteel.runtime.state.store import StateStore
 
-__all__ = ["KEEP", "NEW", "Entry", "Judge", "Table", "TableFactory"]
+__all__ = ["KEEP", "NEW", "Entry", "ExpiryCheck", "Table", "TableFactory"]
 
 Entry = list[Any]
 """[value, home, key]"""
@@ -28,9 +28,9 @@ NEW = -1
 """The home of an entry that is not in the store yet: dirty from the start."""
 
 KEEP = object()
-"""What a judge answers if an entry may stay as it is."""
+"""What a expiry_check answers if an entry may stay as it is."""
 
-Judge = Callable[[Any, Any], Any]
+ExpiryCheck = Callable[[Any, Any], Any]
 """Of a key and its value: KEEP, a smaller value, or None if nothing is left of it."""
 
 
@@ -94,8 +94,8 @@ class Table(ABC):
         """What the store must learn, to be written by the caller. Memory and store agree afterwards."""
 
     @abstractmethod
-    def sweep(self, entries: int, judge: Judge) -> None:
-        """Shows about so many entries to ``judge``, going on where the last call stopped."""
+    def sweep(self, entries: int, expiry_check: ExpiryCheck) -> None:
+        """Shows about so many entries to ``expiry_check``, going on where the last call stopped."""
 
     @abstractmethod
     def relieve(self, keep: int = 0) -> None:
@@ -104,7 +104,7 @@ class Table(ABC):
 
     @property
     @abstractmethod
-    def held(self) -> int:
+    def releasable_bytes(self) -> int:
         """About how many bytes of memory the table could let go of."""
 
 

@@ -2,7 +2,7 @@
 
 As in Flink, an entry is expired once its time to live has passed since it was written (or read, if so configured). An
 expired entry that is met on reading is removed; with ``return_expired_if_not_cleaned_up`` it is shown that one time.
-What nobody reads is removed in the background: each state can judge an entry (see ``Table.sweep``).
+What nobody reads is removed in the background: each state checks its entries for expiry (see ``Table.sweep``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from firesteel.datastream.state import (
 )
 from firesteel.runtime.state.lists import BigList, LiveListState
 from firesteel.runtime.state.maps import BigMap, LiveMapState
-from firesteel.runtime.state.tables import KEEP, Judge
+from firesteel.runtime.state.tables import KEEP, ExpiryCheck
 from firesteel.runtime.state.values import Handle, LiveAggregatingState, LiveReducingState, LiveValueState
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class _Single(Handle):
     def write(self, key: Any, value: Any) -> None:
         self.table.put(key, (self.lifetime.now, value))
 
-    def judge(self, key: Any, entry: Stamped) -> Any:
+    def check_expiry(self, key: Any, entry: Stamped) -> Any:
         return None if self.lifetime.over(entry) else KEEP
 
 
@@ -162,9 +162,9 @@ class TtlListState(LiveListState):
             self.update(kept)
             return values
         known = self.table.get(key)
-        verdict = KEEP if known is None else self.judge(key, known)
-        if verdict is not KEEP:
-            self.table.put(key, verdict)
+        remaining = KEEP if known is None else self.check_expiry(key, known)
+        if remaining is not KEEP:
+            self.table.put(key, remaining)
         return [v for _, v in shown] if lifetime.shows_expired else self._unexpired(shown)
 
     def _unexpired(self, stamped: Iterable[Stamped]) -> Iterable[Any]:
@@ -173,7 +173,7 @@ class TtlListState(LiveListState):
             return [one[1] for one in stamped if not over(one)]
         return (one[1] for one in stamped if not over(one))
 
-    def judge(self, key: Any, entry: Any) -> Any:
+    def check_expiry(self, key: Any, entry: Any) -> Any:
         over = self.lifetime.over
         if not isinstance(entry, BigList):
             kept = [one for one in entry if not over(one)]
@@ -242,7 +242,7 @@ class TtlMapState(LiveMapState):
             self._check_raw(value)
         super().put(key, (self.lifetime.now, value))
 
-    def judge(self, key: Any, entry: Any) -> Any:
+    def check_expiry(self, key: Any, entry: Any) -> Any:
         over = self.lifetime.over
         if not isinstance(entry, BigMap):
             kept = {name: stamped for name, stamped in entry.items() if not over(stamped)}
@@ -267,6 +267,6 @@ TTL_HANDLES: dict[type[StateDescriptor], type[Any]] = {
 }
 
 
-def judge_of(handle: Handle) -> Judge | None:
+def expiry_check_of(handle: Handle) -> ExpiryCheck | None:
     """How a state's entries are judged, if they can expire."""
-    return getattr(handle, "judge", None)
+    return getattr(handle, "check_expiry", None)

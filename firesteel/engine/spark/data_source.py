@@ -21,22 +21,22 @@ from firesteel.runtime.failures import carried
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from firesteel.engine.coordinator import Coordinator, Word
+    from firesteel.engine.coordinator import Coordinator, CoordinatorFeedback
     from firesteel.engine.settings import Settings
     from firesteel.runtime.task import SourceShare
 
-__all__ = ["CONTROL", "FRAME_SCHEMA", "HELD", "STEER", "FiresteelDataSource"]
+__all__ = ["CONTROL", "FRAME_SCHEMA", "ON_HOLD", "STEER", "FiresteelDataSource"]
 
 FRAME_SCHEMA = "r int, f binary"
 
 CONTROL = "control.json"
-"""What the driver tells the coordinator between batches: a :class:`~firesteel.engine.coordinator.Word`."""
+"""The driver's feedback between batches: a :class:`~firesteel.engine.coordinator.CoordinatorFeedback`."""
 
 STEER = "steer.json"
-"""Whether the coordinator may begin another batch, or is to end the job: fields of a word, too."""
+"""Whether the coordinator may begin another batch, or is to end the job: fields of the feedback, too."""
 
-HELD = "held"
-"""The coordinator's answer to a word of hold: no batch is under way, and none will begin."""
+ON_HOLD = "on-hold"
+"""The coordinator's answer to feedback with ``hold``: no batch is under way, and none will begin."""
 
 
 SHARES = "shares"
@@ -109,7 +109,7 @@ class _StreamReader(DataSourceStreamReader):
             from firesteel.engine.coordinator import Coordinator
             from firesteel.engine.folder_lock import hold_as_coordinator
 
-            payload, settings, durable, restore, united = _load(self._directory, "coordinator.pkl")
+            payload, settings, durable, restore, union_lists = _load(self._directory, "coordinator.pkl")
             self._shares = _shares(self._directory, settings)
             self._lock = hold_as_coordinator(os.path.dirname(durable))
             control = _Control(os.path.join(durable, CONTROL), os.path.join(self._directory, STEER))
@@ -117,15 +117,15 @@ class _StreamReader(DataSourceStreamReader):
                 payload.load().graph,
                 settings,
                 durable,
-                control.word,
-                on_hold=self._held,
+                control.feedback,
+                on_hold=self._note_hold,
                 restore=restore,
-                united=united,
+                union_lists=union_lists,
             )
         return self._coordinator
 
-    def _held(self) -> None:
-        with open_private(os.path.join(self._directory, HELD), "w", encoding="utf-8"):
+    def _note_hold(self) -> None:
+        with open_private(os.path.join(self._directory, ON_HOLD), "w", encoding="utf-8"):
             """That it is there says all."""
 
     def initialOffset(self) -> dict[str, Any]:
@@ -196,14 +196,14 @@ class FiresteelDataSource(DataSource):
 
 
 class _Control:
-    """Reads the driver's word, and only when it changed: what it knows of the batches, and whether to go on."""
+    """Reads the driver's feedback, and only when it changed: what it knows of the batches, and whether to go on."""
 
     def __init__(self, *paths: str) -> None:
         self._seen = dict.fromkeys(paths, 0)
         self._said: dict[str, Any] = {}
 
-    def word(self) -> Word:
-        from firesteel.engine.coordinator import Word
+    def feedback(self) -> CoordinatorFeedback:
+        from firesteel.engine.coordinator import CoordinatorFeedback
 
         for path, seen in self._seen.items():
             try:
@@ -216,7 +216,7 @@ class _Control:
             except (OSError, ValueError):
                 # Not written yet, or being replaced: the next look will do.
                 continue
-        return Word(**self._said)
+        return CoordinatorFeedback(**self._said)
 
 
 def _shares(directory: str, settings: Settings) -> str | None:
