@@ -3,7 +3,9 @@
 A test asks for ``make_env`` or ``run`` and thereby for an engine. It runs on the one in memory, and on every other
 one too if it is marked with ``@pytest.mark.both_engines``. Adding an engine is one entry of ``ENGINES``.
 
-A job on Spark takes seconds, so of the marked tests only a sample runs there; ``--all-engines`` runs them all.
+A job on Spark takes seconds, so of the marked tests only a sample runs there, one case for each mark
+``@pytest.mark.spark_sample(parallelism=3, mode="batch")``, which names the parameters of the case by value or by id;
+``--all-engines`` runs them all.
 
 ``sharing.py`` says which tests share a process where there are several.
 """
@@ -31,40 +33,6 @@ ENGINES: dict[str, dict[str, str]] = {
     "spark": {"firesteel.master": "local"},
 }
 """The settings that choose an engine. The first one is for tests without the mark."""
-
-WINDOWS = "test_window_transcripts.py::test_on_an_engine"
-SPARK_SAMPLE = (
-    "test_word_count.py::test_batch_gives_final_counts_only[3-spark]",
-    "test_dataflow.py::test_none_is_a_record_and_a_key[2-spark]",
-    "test_transcripts.py::test_on_an_engine[spark-3-hashmap-timers of event time]",
-    "test_transcripts.py::test_on_an_engine[spark-1-rocksdb-time to live from writing]",
-    "test_event_time.py::test_a_function_chained_to_a_source_sees_event_time_go_on[spark]",
-    "test_alignment.py::test_engines_tell_each_other_who_is_idle[spark]",
-    "test_event_time.py::test_ingestion_time_is_when_a_record_came_in[spark-True]",
-    "test_splits.py::test_splits_of_one_subtask_wait_for_each_other_and_for_those_of_others[spark]",
-    "test_partitioning.py::test_partition_custom_decides_itself[spark]",
-    "test_processing_time.py::test_they_fire_in_batch[2-spark]",
-    "test_keyed_state.py::test_rich_functions_on_a_keyed_stream_have_state[2-spark-streaming]",
-    "test_rich_functions.py::test_what_the_runtime_context_says[2-spark]",
-    "test_connected.py::test_both_sides_share_the_state_of_a_key[3-spark-streaming]",
-    "test_connected.py::test_one_side_sets_a_timer_the_other_takes_it_back[1-spark-batch]",
-    "test_async.py::test_timers_behind_the_operator_fire_between_the_right_records[unordered-spark-3]",
-    f"{WINDOWS}[spark-functions: clear is called for sessions with a fold-hashmap-1]",
-    f"{WINDOWS}[spark-lateness: late records to a side output, none is dropped-rocksdb-3]",
-    f"{WINDOWS}[spark-sessions: a continuous trigger goes on in the merged window-hashmap-3]",
-    f"{WINDOWS}[spark-evictors: an evictor in windows that merge-rocksdb-1]",
-    "test_windows.py::test_batch_gives_what_streaming_gives[3-spark-sessions-rocksdb-batch]",
-    "test_windows.py::test_dropped_records_are_counted_for_the_jobs_result[spark]",
-    "test_joins.py::test_window_join[2-spark-hashmap-batch]",
-    "test_joins.py::test_interval_join[3-spark-rocksdb-streaming]",
-    "test_state_kinds.py::test_all_kinds_in_one_operator[spark-1-streaming-hashmap]",
-    "test_state_kinds.py::test_all_kinds_in_one_operator[spark-3-streaming-rocksdb]",
-    "test_state_kinds.py::test_all_kinds_in_one_operator[spark-3-streaming-tight]",
-    "test_state_kinds.py::test_all_kinds_in_one_operator[spark-3-batch-rocksdb]",
-    "test_state_kinds.py::test_a_full_join_with_list_state[spark-1000-3-streaming-hashmap]",
-    "test_sinks.py::test_add_sink_sees_every_record_and_its_time[3-spark]",
-)
-"""What runs on Spark of the tests for every engine."""
 
 SPARK_TIMEOUT = 120
 
@@ -99,6 +67,7 @@ class Run(Protocol):
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "both_engines: run the test on every engine, not in memory alone")
+    config.addinivalue_line("markers", "spark_sample(**parameters): of the cases for Spark, run the one with these")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -120,23 +89,41 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     everything = config.getoption("--all-engines")
     chosen, left_out = [], []
-    names = {f"{item.path.name}::{item.name}" for item in items}
-    files = {name.partition("::")[0] for name in names}
-    unknown = [name for name in SPARK_SAMPLE if name.partition("::")[0] in files and name not in names]
-    if unknown and not any("::" in argument for argument in config.args):
-        raise pytest.UsageError(f"SPARK_SAMPLE in tests/conftest.py names tests that there are not: {unknown}")
     for item in items:
-        callspec = getattr(item, "callspec", None)
-        if callspec is not None and callspec.params.get("engine") == "spark":
+        if _on_spark(item):
             item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT))
-            name = f"{item.path.name}::{item.name}"
-            if not everything and name not in SPARK_SAMPLE:
+            if not everything and not any(_is_case(item, mark) for mark in item.iter_markers("spark_sample")):
                 left_out.append(item)
                 continue
         chosen.append(item)
+    if not any("::" in argument for argument in config.args):
+        _refuse_marks_without_case(chosen, left_out)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
     items[:] = in_order(chosen) if _shared(config) else chosen
+
+
+def _on_spark(item: pytest.Item) -> bool:
+    callspec = getattr(item, "callspec", None)
+    return callspec is not None and callspec.params.get("engine") == "spark"
+
+
+def _is_case(item: Any, mark: pytest.Mark) -> bool:
+    """Whether a test has the parameters that a mark names, each by its value or by its id."""
+    params, ids = item.callspec.params, f"-{item.callspec.id}-"
+    return all(params[name] == wanted or f"-{wanted}-" in ids for name, wanted in mark.kwargs.items())
+
+
+def _refuse_marks_without_case(chosen: list[pytest.Item], left_out: list[pytest.Item]) -> None:
+    """A mark that names no case would silently run nothing on Spark."""
+    ran = {item.nodeid.partition("[")[0] for item in chosen if _on_spark(item)}
+    empty = {
+        item.nodeid.partition("[")[0] for item in left_out if item.get_closest_marker("spark_sample") is not None
+    } - ran
+    if empty:
+        raise pytest.UsageError(
+            f"No case of these tests is the one that their mark spark_sample names: {sorted(empty)}"
+        )
 
 
 def _shared(config: pytest.Config) -> bool:

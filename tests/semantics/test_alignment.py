@@ -61,6 +61,7 @@ def test_nobody_waits_for_an_idle_source(on_a_stream: bool, parallelism: int) ->
 
 
 @pytest.mark.both_engines
+@pytest.mark.spark_sample
 def test_engines_tell_each_other_who_is_idle(run: Any) -> None:
     def build(env: StreamExecutionEnvironment) -> Any:
         slow, ahead = ahead_and_clock(CLOCK, grouped(500))(env)

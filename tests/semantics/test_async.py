@@ -242,6 +242,7 @@ class SleepyTimers(AsyncFunction):
 
 
 @pytest.mark.both_engines
+@pytest.mark.spark_sample(wait="unordered", parallelism=3)
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_timers_behind_the_operator_fire_between_the_right_records(run: Any, wait: Any, parallelism: int) -> None:
     records = [("a", 10, [15]), ("a", 20, [25]), ("a", 30, [35]), ("a", 40, [])]

@@ -193,6 +193,7 @@ def timed(env: StreamExecutionEnvironment, left: Any = LEFT, right: Any = RIGHT)
 
 class TestWithKeys:
     @pytest.mark.both_engines
+    @pytest.mark.spark_sample(parallelism=3, mode="streaming")
     @MODES
     def test_both_sides_share_the_state_of_a_key(self, run: Any, parallelism: int, mode: Any) -> None:
         log = run(lambda env: connected(env).process(Numbered()), parallelism, SMALL, mode)
@@ -336,6 +337,7 @@ class Alarm(KeyedCoProcessFunction):
 
 class TestTime:
     @pytest.mark.both_engines
+    @pytest.mark.spark_sample(parallelism=1, mode="batch")
     @MODES
     def test_one_side_sets_a_timer_the_other_takes_it_back(self, run: Any, parallelism: int, mode: Any) -> None:
         left = [(key, 1, 50) for key in "abcd"]

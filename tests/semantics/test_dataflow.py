@@ -213,6 +213,7 @@ def test_two_side_outputs_stay_apart(make_env: Any) -> None:
 
 
 @pytest.mark.both_engines
+@pytest.mark.spark_sample(parallelism=2)
 def test_none_is_a_record_and_a_key(run: Any, parallelism: int) -> None:
     def build(env: StreamExecutionEnvironment) -> Any:
         return (

@@ -308,6 +308,7 @@ class SeesWatermark(ProcessFunction):
 
 
 @pytest.mark.both_engines
+@pytest.mark.spark_sample
 def test_a_function_chained_to_a_source_sees_event_time_go_on(run: Any) -> None:
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Times(1))
 
@@ -407,6 +408,7 @@ def test_a_source_that_is_far_ahead_waits_for_its_group(run: Any) -> None:
 
 
 @pytest.mark.both_engines
+@pytest.mark.spark_sample(on_a_source=True)
 @pytest.mark.parametrize("on_a_source", [True, False])
 def test_ingestion_time_is_when_a_record_came_in(run: Any, on_a_source: bool) -> None:
     steps = [[Record("a", 5), "b"], ProcessingTime(100), ["c"], ProcessingTime(250), ["d"]]

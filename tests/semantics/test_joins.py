@@ -53,6 +53,7 @@ def paired(order: Any, payment: Any) -> str:
 
 
 @pytest.mark.both_engines
+@pytest.mark.spark_sample(parallelism=2, backend="hashmap", mode="batch")
 @MODES
 @BACKENDS
 def test_window_join(run: Any, parallelism: int, mode: RuntimeExecutionMode, backend: str) -> None:
@@ -169,6 +170,7 @@ class Stamp(ProcessFunction):
 
 
 @pytest.mark.both_engines
+@pytest.mark.spark_sample(parallelism=3, backend="rocksdb", mode="streaming")
 @MODES
 @BACKENDS
 def test_interval_join(run: Any, parallelism: int, mode: RuntimeExecutionMode, backend: str) -> None:

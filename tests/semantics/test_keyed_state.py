@@ -100,6 +100,7 @@ class Distinct(FilterFunction):
 
 
 @pytest.mark.both_engines
+@pytest.mark.spark_sample(parallelism=2, mode="streaming")
 @MODES
 def test_rich_functions_on_a_keyed_stream_have_state(
     make_env: Any, parallelism: int, mode: RuntimeExecutionMode

@@ -90,6 +90,7 @@ def test_forward_keeps_the_subtask(run: Any) -> None:
 
 
 @pytest.mark.both_engines
+@pytest.mark.spark_sample
 def test_partition_custom_decides_itself(run: Any) -> None:
     found = places(
         run, lambda stream: stream.partition_custom(lambda key, n: (key + 1) % n, lambda number: number // 2)

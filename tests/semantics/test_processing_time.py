@@ -64,6 +64,7 @@ def test_they_are_dropped_at_the_end_of_a_bounded_stream(run: Any, parallelism: 
 
 
 @pytest.mark.both_engines
+@pytest.mark.spark_sample(parallelism=2)
 def test_they_fire_in_batch(run: Any, parallelism: int) -> None:
     log = run(
         lambda env: env.from_collection(["a", "b"]).key_by(first).process(After(3_600_000)), parallelism, mode=BATCH

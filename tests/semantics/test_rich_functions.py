@@ -200,6 +200,7 @@ class Where(MapFunction):
 
 
 @pytest.mark.both_engines
+@pytest.mark.spark_sample(parallelism=2)
 def test_what_the_runtime_context_says(make_env: Any, parallelism: int) -> None:
     env = make_env(parallelism)
     env.get_config().set_global_job_parameters({"colour": "blue"})

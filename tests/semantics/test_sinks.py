@@ -100,6 +100,7 @@ class AppendSink(SinkFunction):
 
 
 @pytest.mark.both_engines
+@pytest.mark.spark_sample(parallelism=3)
 def test_add_sink_sees_every_record_and_its_time(make_env: Any, parallelism: int, tmp_path: Path) -> None:
     env = make_env(parallelism)
     stream = env.from_collection([("a", n) for n in range(4)])

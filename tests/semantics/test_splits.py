@@ -56,6 +56,7 @@ def test_the_slowest_split_decides(run: Any) -> None:
 
 
 @pytest.mark.both_engines
+@pytest.mark.spark_sample
 def test_splits_of_one_subtask_wait_for_each_other_and_for_those_of_others(run: Any) -> None:
     """Two subtasks read, three splits and one."""
     three = {"a": [at(10), at(30), at(60)], "b": [at(50), [], at(61)], "c": [at(12), at(40), at(62)]}

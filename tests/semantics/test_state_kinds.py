@@ -286,6 +286,10 @@ class AllAtOnce(KeyedProcessFunction):
 
 
 @pytest.mark.both_engines
+@pytest.mark.spark_sample(subtasks=1, mode="streaming", backend="hashmap")
+@pytest.mark.spark_sample(subtasks=3, mode="streaming", backend="rocksdb")
+@pytest.mark.spark_sample(subtasks=3, mode="streaming", backend="tight")
+@pytest.mark.spark_sample(subtasks=3, mode="batch", backend="rocksdb")
 @BACKEND
 @MODES
 @SUBTASKS
@@ -452,6 +456,7 @@ class FullJoin(KeyedCoProcessFunction):
 
 
 @pytest.mark.both_engines
+@pytest.mark.spark_sample(size=1000, subtasks=3, mode="streaming", backend="hashmap")
 @BACKEND
 @MODES
 @SUBTASKS

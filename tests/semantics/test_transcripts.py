@@ -32,6 +32,8 @@ def test_on_the_harness(name: str, backend: str, between: str) -> None:
 
 
 @pytest.mark.both_engines
+@pytest.mark.spark_sample(name="timers of event time", parallelism=3, backend="hashmap")
+@pytest.mark.spark_sample(name="time to live from writing", parallelism=1, backend="rocksdb")
 @NAMES
 @BACKENDS
 @pytest.mark.parametrize("parallelism", [1, 3])

@@ -81,6 +81,14 @@ def test_failures_change_nothing(case: Case, parallelism: int, backend: str) -> 
 
 
 @pytest.mark.both_engines
+@pytest.mark.spark_sample(case="functions: clear is called for sessions with a fold", backend="hashmap", parallelism=1)
+@pytest.mark.spark_sample(
+    case="lateness: late records to a side output, none is dropped", backend="rocksdb", parallelism=3
+)
+@pytest.mark.spark_sample(
+    case="sessions: a continuous trigger goes on in the merged window", backend="hashmap", parallelism=3
+)
+@pytest.mark.spark_sample(case="evictors: an evictor in windows that merge", backend="rocksdb", parallelism=1)
 @pytest.mark.parametrize("parallelism", [1, 3])
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @cases_without_clock

@@ -51,6 +51,7 @@ def keyed(env: StreamExecutionEnvironment, records: Iterable[Any] = RECORDS) -> 
 
 
 @pytest.mark.both_engines
+@pytest.mark.spark_sample(windows="sessions", parallelism=3, backend="rocksdb", mode="batch")
 @pytest.mark.parametrize("mode", [BATCH, STREAMING], ids=["batch", "streaming"])
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @pytest.mark.parametrize(
@@ -160,6 +161,7 @@ def test_batch_keeps_nothing_of_keys_that_are_done(backend: str, monkeypatch: py
 
 
 @pytest.mark.both_engines
+@pytest.mark.spark_sample
 def test_dropped_records_are_counted_for_the_jobs_result(make_env: Any) -> None:
     env = make_env(2, {"firesteel.batch.max-records": "1"})
     records = [("a", 1, 5), ("a", 2, 100), ("a", 4, 5), ("b", 8, 6), ("a", 16, 101)]

@@ -35,6 +35,7 @@ def test_streaming_gives_every_update(run: Any, parallelism: int) -> None:
 
 
 @pytest.mark.both_engines
+@pytest.mark.spark_sample(parallelism=3)
 def test_batch_gives_final_counts_only(run: Any, parallelism: int) -> None:
     counts = run(word_count, parallelism, mode=BATCH)
     assert sorted(counts) == sorted(WORDS.items())
