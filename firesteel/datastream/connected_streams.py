@@ -14,8 +14,17 @@ from firesteel.datastream.functions import (
     KeyedCoProcessFunction,
     KeySelector,
 )
+from firesteel.datastream.operators import operator_of
 from firesteel.errors import ProgramError, short_repr
-from firesteel.graph.specs import CoFlatMapSpec, CoMapSpec, CoProcessSpec, KeyedCoProcessSpec, OperatorSpec
+from firesteel.graph.specs import (
+    CoFlatMapSpec,
+    CoMapSpec,
+    CoProcessSpec,
+    KeyedCoProcessSpec,
+    OperatorSpec,
+    TransformSpec,
+)
+from firesteel.graph.transformations import Ship
 
 if TYPE_CHECKING:
     from firesteel.datastream.data_stream import DataStream
@@ -78,6 +87,18 @@ class ConnectedStreams:
                 "both streams before connect()."
             )
         return self._add("Co-Process", CoProcessSpec(func), output_type)
+
+    def transform(self, name: str, spec: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """Applies an operator of a library, or of your own, with two inputs: see :meth:`DataStream.transform`.
+
+        It has keyed state where both streams are keyed, or one is: then a record of the other one has no key. Where a
+        stream is broadcast, its records come before the other ones of a batch.
+        """
+        streams = (self.stream1, self.stream2)
+        self._keyed()
+        broadcast = frozenset(i for i, stream in enumerate(streams) if stream._partitioning.ship is Ship.BROADCAST)
+        keyed = any(stream._is_keyed for stream in streams)
+        return self._add(name, TransformSpec(spec, operator_of(spec), keyed, broadcast), output_type)
 
     def _keyed(self) -> bool:
         """Whether both streams are keyed. One alone gives no state: a record of the other one has no key."""

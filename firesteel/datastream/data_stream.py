@@ -39,6 +39,7 @@ from firesteel.datastream.functions import (
     as_reduce,
 )
 from firesteel.datastream.joined_streams import CoGroupedStreams, IntervalJoin, JoinedStreams
+from firesteel.datastream.operators import operator_of
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.slot_sharing_group import SlotSharingGroup
 from firesteel.datastream.state import MapStateDescriptor
@@ -58,6 +59,7 @@ from firesteel.graph.specs import (
     SinkFunctionSpec,
     SinkSpec,
     TimestampsSpec,
+    TransformSpec,
     UnionSpec,
 )
 from firesteel.graph.transformations import Chaining, Edge, Partitioning, Ship, Transformation
@@ -245,6 +247,13 @@ class DataStream(_Node):
         if not isinstance(func, ProcessFunction):
             raise ProgramError(f"process() takes an instance of ProcessFunction, got {short_repr(func, 80)}.")
         return self._add("Process", ProcessSpec(func), output_type)
+
+    def transform(self, name: str, spec: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """Applies an operator of a library, or of your own: the one that is registered for the spec's class.
+
+        :mod:`firesteel.datastream.operators` has the contract. On a keyed stream it has keyed state and timers.
+        """
+        return self._add(name, TransformSpec(spec, operator_of(spec), self._is_keyed), output_type)
 
     def project(self, *field_indexes: int) -> DataStream:
         """Keeps some fields of typed tuples or rows."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from firesteel.common.watermark_strategy import WatermarkStrategy
+from firesteel.datastream.operators import StreamOperator
 
 if TYPE_CHECKING:
     from firesteel.datastream.output_tag import OutputTag
@@ -33,6 +34,7 @@ __all__ = [
     "SinkSpec",
     "SourceSpec",
     "TimestampsSpec",
+    "TransformSpec",
     "UnionSpec",
     "WindowSpec",
 ]
@@ -41,6 +43,11 @@ __all__ = [
 @dataclass(frozen=True)
 class OperatorSpec:
     """The root of all specs."""
+
+    @property
+    def kind(self) -> str:
+        """What generated operator ids are made from."""
+        return type(self).__name__
 
     @property
     def stateful(self) -> bool:
@@ -250,6 +257,38 @@ class IntervalJoinSpec(OperatorSpec):
     @property
     def stateful(self) -> bool:
         return True
+
+
+@dataclass(frozen=True)
+class TransformSpec(OperatorSpec):
+    """What a library or a program brings as an operator of its own (see :mod:`firesteel.datastream.operators`)."""
+
+    spec: Any
+    operator: type[StreamOperator[Any]]
+    keyed: bool = False
+    """Whether an input is keyed."""
+    broadcast: frozenset[int] = frozenset()
+    """The inputs of which every subtask gets every record."""
+
+    @property
+    def kind(self) -> str:
+        return f"{type(self).__name__}:{type(self.spec).__name__}"
+
+    @property
+    def stateful(self) -> bool:
+        return self.keyed
+
+    @property
+    def checkpointed(self) -> bool:
+        return hasattr(self.operator, "snapshot_state")
+
+    @property
+    def needs_store(self) -> bool:
+        # Only where there is a store are the watermarks of several channels combined into one.
+        return super().needs_store or self.operator.on_watermark is not StreamOperator.on_watermark
+
+    def comes_first(self, ordinal: int) -> bool:
+        return ordinal in self.broadcast
 
 
 @dataclass(frozen=True)

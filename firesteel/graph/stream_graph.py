@@ -188,7 +188,7 @@ def _edge(edge: Edge, node: Transformation, resolved: dict[int, StreamNode]) -> 
 
 def _generated_uid(node: Transformation, resolved: dict[int, StreamNode]) -> str:
     """An id from the operator's place in the program, the same for every build of an unchanged program."""
-    place = [type(node.spec).__name__, str(len(resolved))]
+    place = [node.spec.kind, str(len(resolved))]
     place += [_origin(edge, resolved[edge.source]) for edge in node.inputs]
     return hashlib.blake2b("|".join(place).encode(), digest_size=16).hexdigest()
 

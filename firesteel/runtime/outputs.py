@@ -112,6 +112,13 @@ class Output:
             for receiver in self.side.get(tag, ()):
                 receiver.take(side, None if timestamps is None else side_times)
 
+    def emit_side(self, tag: OutputTag, values: list[Any], timestamps: list[int] | None) -> None:
+        """Emits values for one side output."""
+        receivers = self.side.get(tag.tag_id, ())
+        fitting = [self._fit_side(tag, value) for value in values]
+        for receiver in receivers:
+            receiver.take(fitting, timestamps)
+
     def _fit_side(self, tag: OutputTag, value: Any) -> Any:
         if tag.type_info is None:
             return value

@@ -121,8 +121,7 @@ class Harness(RecordedOutputs):
     @property
     def function(self) -> Any:
         """The function (or sink) under test: a copy of the one that was passed, as in a job."""
-        spec: Any = self._operator.spec
-        return getattr(spec, "function", None) or getattr(spec, "sink", None)
+        return self._operator.function or getattr(self._operator.spec, "sink", None)
 
     # Input
 

@@ -105,6 +105,7 @@ class Operator:
         self.subtask = placement.subtask
         self.placement = placement
         self.spec: Any = placement.node.spec
+        self.function: Any = getattr(self.spec, "function", None)
         self.out = Output(placement.node, placement.subtask)
         self.clock = Clock()
         self.backend = (
@@ -128,7 +129,7 @@ class Operator:
 
     def open(self) -> None:
         """Opens the user's function, once per subtask."""
-        function = getattr(self.spec, "function", None)
+        function = self.function
         if function is not None:
             try:
                 if isinstance(function, CheckpointedFunction):
@@ -139,7 +140,7 @@ class Operator:
                 raise self.failure(error) from error
 
     def close(self) -> None:
-        function = getattr(self.spec, "function", None)
+        function = self.function
         if function is not None:
             try:
                 function.close()
@@ -178,7 +179,7 @@ class Operator:
 
     def snapshot(self) -> None:
         """Asks the function for what must survive, when all records of the batch were processed."""
-        function = getattr(self.spec, "function", None)
+        function = self.function
         if isinstance(function, CheckpointedFunction):
             assert self.operator_state is not None
             try:
