@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from firesteel.datastream.functions import Function, RuntimeContext
 from firesteel.datastream.output_tag import OutputTag
@@ -103,6 +103,13 @@ class StreamOperator(Function, Generic[Spec]):
 
     context: StreamOperatorContext
     """Set before ``open``."""
+
+    sees_watermarks: ClassVar[bool] = False
+    """Whether the class overrides ``on_watermark``; set for every subclass."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.sees_watermarks = cls.on_watermark is not StreamOperator.on_watermark
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec

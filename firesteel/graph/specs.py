@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from firesteel.common.watermark_strategy import WatermarkStrategy
-from firesteel.datastream.operators import StreamOperator
 
 if TYPE_CHECKING:
+    from firesteel.datastream.operators import StreamOperator
     from firesteel.datastream.output_tag import OutputTag
     from firesteel.datastream.state import MapStateDescriptor
 
@@ -285,7 +285,7 @@ class TransformSpec(OperatorSpec):
     @property
     def needs_store(self) -> bool:
         # Only where there is a store are the watermarks of several channels combined into one.
-        return super().needs_store or self.operator.on_watermark is not StreamOperator.on_watermark
+        return super().needs_store or self.operator.sees_watermarks
 
     def comes_first(self, ordinal: int) -> bool:
         return ordinal in self.broadcast

@@ -105,6 +105,40 @@ class TwoInputHarness(Harness):
         made = plan(lambda env: build(env.from_collection([]), env.from_collection([])), options)
         self._set_up(made, snapshot)
 
+    @classmethod
+    def of(
+        cls,
+        build: Callable[[DataStream, DataStream], DataStream],
+        *,
+        backend: str = "hashmap",
+        parallelism: int = 1,
+        subtask: int = 0,
+        mode: RuntimeExecutionMode = RuntimeExecutionMode.STREAMING,
+        config: Mapping[str, str] | None = None,
+        snapshot: Snapshot | None = None,
+    ) -> TwoInputHarness:
+        """A harness of the one operator that ``build`` puts on two streams, for what is no function object.
+
+        >>> from firesteel.common import Time
+        >>> from firesteel.datastream import ProcessJoinFunction
+        >>> class Pair(ProcessJoinFunction):
+        ...     def process_element(self, left, right, ctx):
+        ...         yield left, right
+        >>> def join(one, two):
+        ...     joined = one.key_by(len).interval_join(two.key_by(len))
+        ...     return joined.between(Time.seconds(-5), Time.seconds(5)).process(Pair())
+        >>> with TwoInputHarness.of(join) as harness:
+        ...     harness.process_element1("one", timestamp=1)
+        ...     harness.process_element2("two", timestamp=3)
+        ...     harness.output
+        [('one', 'two')]
+        """
+        options = Options(backend, parallelism, subtask, mode, config)
+        harness = cls.__new__(cls)
+        made = plan(lambda env: build(env.from_collection([]), env.from_collection([])), options)
+        harness._set_up(made, snapshot)
+        return harness
+
     # Input
 
     def process_element1(self, value: Any, timestamp: int | None = None) -> None:

@@ -12,7 +12,10 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["state.md", "fault-tolerance.md", "savepoints.md", "sinks.md"])
+PAGES = ["state.md", "fault-tolerance.md", "savepoints.md", "sinks.md", "writing-an-operator.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_one_program_that_prints_what_it_says(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import rulebook
+import rulebook.operators
 from kit import BATCH, FOREVER, STREAMING, ascending, first
 from savepointkit import Halves
 
@@ -51,6 +52,7 @@ def test_an_operator_of_a_base_class_and_a_side_output(run: Any) -> None:
 @MODES
 @BACKENDS
 @pytest.mark.both_engines
+@pytest.mark.spark_sample(parallelism=1, backend="rocksdb", mode="streaming")
 def test_state_and_timers_of_a_key(run: Any, parallelism: int, mode: Any, backend: str) -> None:
     """It has to run in a process that has imported nothing of the library: the job brings the operator along."""
     records = [("a", 10), ("b", 20), ("a", 100), ("b", 150), ("a", 200), ("a", 240)]
@@ -105,6 +107,33 @@ def test_watermarks_are_combined_and_batches_end(run: Any) -> None:
     found = run(build, 2)
     assert [record for record in found if record != "batch"] == [(5, 2), (5, 0), (FOREVER, 3), (FOREVER, 0)]
     assert found.count("batch") >= 6
+
+
+def test_an_operator_that_only_sees_watermarks(run: Any) -> None:
+    """It stands behind the stage of the source, where the watermarks of all subtasks are one."""
+    steps = {"a": [[Record(3, 3)], [Record(9, 9)]], "b": [[Record(5, 5)], [Record(6, 6)]]}
+
+    def build(env: StreamExecutionEnvironment) -> Any:
+        strategy = WatermarkStrategy.for_monotonous_timestamps()
+        source = env.from_source(ListSource(steps), strategy, "steps").set_parallelism(1)
+        return source.transform("Largest", rulebook.Largest())
+
+    assert run(build) == [(2, 5), (FOREVER, 9)]
+
+
+@BACKENDS
+@pytest.mark.parametrize("prepared", [True, False])
+def test_keys_of_the_operators_own_choice(run: Any, backend: str, prepared: bool) -> None:
+    """Their states are read wherever it turns to them, though memory holds only a few."""
+    keys = [f"{number % 500:0100}" for number in range(2000)]
+
+    def build(env: StreamExecutionEnvironment) -> Any:
+        return env.from_collection(keys).key_by(str).transform("Tally", rulebook.Tally(prepared))
+
+    config = {"state.backend.type": backend, "firesteel.batch.max-records": "300"}
+    found = run(build, 1, config)
+    assert dict(found) == dict.fromkeys(keys, 4)
+    assert len(found) > 1000
 
 
 def test_its_states_and_timers_are_in_savepoints(halves: Halves) -> None:
@@ -184,7 +213,7 @@ class FailingOperator(StreamOperator[Failing]):
             case "timer":
                 self.context.set_current_key(1)
                 self.context.timer_service().register_event_time_timer(1)
-            case "key":
+            case "key" | "later":
                 self.context.set_current_key(1)
             case "state":
                 state = self.context.get_state(ValueStateDescriptor("state", Types.INT()))
@@ -194,6 +223,8 @@ class FailingOperator(StreamOperator[Failing]):
 
     def end_batch(self) -> None:
         self._fail("ended")
+        if self.spec.where == "later":
+            self.context.get_state(ValueStateDescriptor("state", Types.INT())).value()
 
 
 def test_a_spec_without_an_operator_is_refused_where_the_program_is_built(make_env: Any) -> None:
@@ -227,6 +258,7 @@ def test_what_can_be_registered() -> None:
         ("timer", True, "has no on_timer"),
         ("key", False, "its stream has no keys"),
         ("state", True, "there is no current key"),
+        ("later", True, "there is no current key"),
     ],
 )
 def test_failures_name_the_operator(run: Any, where: str, keyed: bool, message: str) -> None:

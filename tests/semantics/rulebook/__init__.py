@@ -1,9 +1,9 @@
 """A library that brings operators of its own, as somebody else would write it: with public names of Firesteel only.
 
-Specs and operators are in modules of their own; importing the package registers the operators.
+``rulebook.operators`` registers the operators. Nothing here imports it, so a worker knows nothing of them but what a
+job brings.
 """
 
-from rulebook import operators
-from rulebook.specs import Apart, Deduplicate, Join, Progress, Rules, Scale
+from rulebook.specs import Apart, Deduplicate, Join, Largest, Progress, Rules, Scale, Tally
 
-__all__ = ["Apart", "Deduplicate", "Join", "Progress", "Rules", "Scale", "operators"]
+__all__ = ["Apart", "Deduplicate", "Join", "Largest", "Progress", "Rules", "Scale", "Tally"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from firesteel.common import Types
 from firesteel.datastream import CheckpointedFunction, RuntimeContext, TimeDomain
 from firesteel.datastream.functions import FunctionInitializationContext, FunctionSnapshotContext
@@ -11,7 +13,7 @@ from firesteel.datastream.state import (
     MapStateDescriptor,
     ValueStateDescriptor,
 )
-from rulebook.specs import Apart, Deduplicate, Join, Progress, Rules, Scale
+from rulebook.specs import Apart, Deduplicate, Join, Largest, Progress, Rules, Scale, Tally
 
 
 @handles(Scale)
@@ -91,6 +93,38 @@ class RulesOperator(StreamOperator[Rules], CheckpointedFunction):
                 self.context.set_current_key(key)
                 self.count.update((self.count.value() or 0) + 1)
                 self.context.emit([(value, self.count.value())])
+
+
+@handles(Tally)
+class TallyOperator(StreamOperator[Tally]):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.INT()))
+        self.batch: Counter[str] = Counter()
+
+    def process(self, records: Records) -> None:
+        self.batch.update(records.keys or ())
+
+    def end_batch(self) -> None:
+        if self.spec.prepared:
+            self.context.prepare_keys(list(self.batch))
+        totals = []
+        for key, count in self.batch.items():
+            self.context.set_current_key(key)
+            self.total.update((self.total.value() or 0) + count)
+            totals.append((key, self.total.value()))
+        self.batch.clear()
+        self.context.emit(totals)
+
+
+@handles(Largest)
+class LargestOperator(StreamOperator[Largest]):
+    number = 0
+
+    def process(self, records: Records) -> None:
+        self.number = max(self.number, *records.values)
+
+    def on_watermark(self, watermark: int) -> None:
+        self.context.emit([(watermark, self.number)], [watermark])
 
 
 @handles(Progress)

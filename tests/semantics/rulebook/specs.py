@@ -39,5 +39,18 @@ class Rules:
 
 
 @dataclass(frozen=True)
+class Tally:
+    """How many records each key has had, once a micro-batch."""
+
+    prepared: bool
+    """Whether the states of a batch's keys are read at once."""
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The largest number so far, whenever event time goes on. Without keys, and forgotten after a failure."""
+
+
+@dataclass(frozen=True)
 class Progress:
     """The watermarks that came by, and how many records there were until then."""
