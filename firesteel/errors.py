@@ -58,6 +58,7 @@ __all__ = [
     "TypeMismatchError",
     "UnstableKeyError",
     "caller_location",
+    "in_a_line",
     "kind_of",
     "kind_of_file_error",
     "short_repr",
@@ -303,6 +304,16 @@ def user_frames(exc: BaseException) -> list[traceback.FrameSummary]:
         for frame in traceback.extract_tb(exc.__traceback__)
         if not frame.filename.startswith(prefixes) and not _ENGINE_FRAME.search(frame.filename)
     ]
+
+
+def in_a_line(error: BaseException, limit: int = 500) -> str:
+    """An exception's text without line breaks, for a log.
+
+    >>> in_a_line(ValueError("bad\\n  record")), in_a_line(KeyboardInterrupt())
+    ('bad record', 'KeyboardInterrupt')
+    """
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 class _ShortRepr(reprlib.Repr):

@@ -33,6 +33,12 @@ class Halves:
         self.folder = folder
         self.master = master
         self.path = ""
+        self._jobs: list[EngineJob] = []
+
+    def end(self) -> None:
+        """Cancels what a test has left running, because it failed or expected a failure: its thread would stay."""
+        for job in self._jobs:
+            job.stop_collecting()
 
     def start(
         self,
@@ -52,6 +58,7 @@ class Halves:
         channel = uuid.uuid4().hex
         build(source)._sink("Collect", CollectSpec(channel))
         job = submit(env._submission("halves"))
+        self._jobs.append(job)
         found: list[Any] = []
 
         def collect() -> None:

@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from firesteel.engine.job import job_spec
+    from firesteel.engine.job_context import job_spec
     from firesteel.engine.replay import replay, shown
     from firesteel.engine.spark.savepoints import read_stores
 

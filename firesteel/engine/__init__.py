@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from firesteel.engine.job import EngineJob
+    from firesteel.engine.job_run import Engine
     from firesteel.engine.submission import Submission
 
 __all__ = ["submit"]
@@ -23,10 +24,17 @@ def submit(submission: Submission) -> EngineJob:
     master = Settings.of(submission.configuration).master
     warn_of_misspelt_keys(submission.configuration)
     check_name(master)
+    from firesteel.engine.job import EngineJob
+
+    return EngineJob(submission, _engine(master)).start()
+
+
+def _engine(master: str) -> Engine:
+    # Whoever runs in memory need not load pyspark.
     if master == "memory":
-        from firesteel.engine.memory import MemoryJob
+        from firesteel.engine.memory import MemoryEngine
 
-        return MemoryJob(submission).start()
-    from firesteel.engine.spark.job import SparkJob
+        return MemoryEngine()
+    from firesteel.engine.spark.engine import SparkEngine
 
-    return SparkJob(submission).start()
+    return SparkEngine()

@@ -199,6 +199,10 @@ class Inbox:
                     known = progress.metrics.get(full)
                     progress.metrics[full] = value if known is None else kind.merged(known, value)
 
+    def of_checkpoint(self) -> dict[str, Any]:
+        """What the last batch's tasks reported that belongs to its checkpoint."""
+        return {"records": self.progress.batch_records, "operator_state_sizes": self.progress.state_sizes}
+
     def feedback(self) -> CoordinatorFeedback:
         """What the coordinator must know of the batches so far."""
         progress = self.progress

@@ -27,7 +27,7 @@ from firesteel.engine.settings import Settings
 from firesteel.engine.storage import joined
 from firesteel.errors import CheckpointError
 from firesteel.runtime.failures import OperatorFailure
-from firesteel.runtime.frames import DRIVER, Frame
+from firesteel.runtime.stage_loop import run_stages
 from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.task import JobSpec, SourceShare, StageTask
 
@@ -112,32 +112,20 @@ def _stored_job(folder: CheckpointFolder) -> JobSpec:
 
 
 def _run(job: JobSpec, shares: Sequence[SourceShare], stores: dict[tuple[int, int], StateStore]) -> list[bytes]:
-    frames: list[Frame] = []
     tasks: list[StageTask] = []
+
+    def task(stage: int, subtask: int) -> StageTask:
+        tasks.append(StageTask(job, stage, subtask))
+        return tasks[-1]
+
     try:
-        for share in shares:
-            tasks.append(StageTask(job, 0, share.subtask))
-            frames.extend(tasks[-1].run_source(share))
-        for stage in job.graph.stages[1:]:
-            by_subtask: dict[int, list[bytes]] = {}
-            passing = []
-            for frame in frames:
-                if frame.stage == stage.index:
-                    by_subtask.setdefault(frame.target, []).extend(frame.cells())
-                else:
-                    passing.append(frame)
-            frames = passing
-            for subtask in sorted(by_subtask):
-                tasks.append(StageTask(job, stage.index, subtask))
-                store = OverlayStore(stores.get((stage.index, subtask)))
-                frames.extend(tasks[-1].run(by_subtask[subtask], store))
+        return run_stages(job.graph, shares, task, lambda *place: OverlayStore(stores.get(place)))
     finally:
-        for task in tasks:
+        for one in tasks:
             try:
-                task.close()
+                one.close()
             except Exception as error:
                 print(f"closing a function failed: {error}", file=sys.stderr)
-    return [cell for frame in frames if frame.stage == DRIVER for cell in frame.cells()]
 
 
 class OverlayStore:

@@ -10,7 +10,7 @@ from firesteel.common.configuration import Configuration
 from firesteel.datastream.data_stream import DataStream
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
-from firesteel.engine.memory import MemoryJob
+from firesteel.engine.job_context import job_spec
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.pickling import pickle_job
 from firesteel.errors import ProgramError
@@ -72,7 +72,7 @@ def plan(build: Callable[[StreamExecutionEnvironment], Any], options: Options) -
     built = build(env)
     if isinstance(built, DataStream):
         built._sink("Collect", CollectSpec("harness"))
-    spec = MemoryJob(env._submission("harness")).spec
+    spec = job_spec(env._submission("harness"))
     nodes = spec.graph.graph.nodes.values()
     operators = [node for node in nodes if not isinstance(node.spec, SourceSpec | CollectSpec)]
     if len(operators) != 1:

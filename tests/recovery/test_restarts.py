@@ -352,7 +352,8 @@ def test_cancelling_keeps_or_deletes_the_folder(retain: bool, tmp_path: Path, ca
     assert "deleted" not in caplog.text
     names = ["checkpoint.json", "coordinator-lock", "job.pkl", "lock", "sources"]
     assert sorted(file.name for file in (tmp_path / "kept").iterdir()) == [*(f"firesteel-{n}" for n in names), "query"]
-    assert (tmp_path / "kept" / "firesteel-sources" / "control.json").exists(), "the feedback for the next driver"
+    sources = tmp_path / "kept" / "firesteel-sources"
+    assert (sources / "coordinator-feedback.json").exists(), "for the next driver's coordinator"
     client = start()
     assert eventually(lambda: client.get_checkpoint_statistics().result().completed > 0, 60)
     client.cancel().result()

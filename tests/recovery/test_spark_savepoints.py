@@ -166,7 +166,7 @@ def test_a_job_waits_where_its_checkpoint_would_be_gone(tmp_path: Path, monkeypa
     def slow(session: Any, query: str, batch: int, *others: Any) -> Any:
         tried.append(batch)
         if len(tried) == 1:
-            assert eventually(lambda: (job._folder.last_commit or 0) > batch)
+            assert eventually(lambda: (job._run._shared.folder.last_commit or 0) > batch)
             raise FileNotFoundError("the state of this batch was deleted")
         return write_state(session, query, batch, *others)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from savepointkit import Halves
+from sparkkit import eventually
 
 
 @pytest.fixture(params=[1, 2, 3])
@@ -14,9 +17,23 @@ def parallelism(request: pytest.FixtureRequest) -> int:
     return number
 
 
+@pytest.fixture(autouse=True)
+def _no_job_stays_behind() -> Iterator[None]:
+    """A job that a test leaves running would be found by tests after it, in whatever order they run."""
+    before = _job_threads()
+    yield
+    assert eventually(lambda: not _job_threads() - before, 10), "the test has left a job running"
+
+
+def _job_threads() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name.startswith("firesteel-")}
+
+
 @pytest.fixture
-def halves(tmp_path: Path) -> Halves:
-    return Halves(tmp_path)
+def halves(tmp_path: Path) -> Iterator[Halves]:
+    made = Halves(tmp_path)
+    yield made
+    made.end()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -400,7 +400,7 @@ def test_a_batch_that_is_repeated_is_counted_once(make_env: Any, times: int) -> 
 def test_the_configuration_file_chooses_the_backend_and_the_program_overrides_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from firesteel.engine.memory import MemoryJob
+    from firesteel.engine.job_context import job_spec
 
     (tmp_path / "config.yaml").write_text("state.backend.type: rocksdb\nfiresteel.master: memory\n")
     monkeypatch.setenv("FIRESTEEL_CONF_DIR", str(tmp_path))
@@ -410,7 +410,7 @@ def test_the_configuration_file_chooses_the_backend_and_the_program_overrides_it
         if chosen is not None:
             env.set_state_backend(chosen)
         env.from_collection(NUMBERS).key_by(one).reduce(max).print()
-        return type(MemoryJob(env._submission("job")).spec.tables)
+        return type(job_spec(env._submission("job")).tables)
 
     assert tables() is RocksDBTables
     assert tables(Configuration.from_dict({"state.backend.type": "hashmap"})) is HashMapTables

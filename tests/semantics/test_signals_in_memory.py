@@ -105,7 +105,7 @@ SLOW_END = """
         print("ending", file=sys.stderr, flush=True)
         time.sleep(600)
 
-    MemoryJob.clean_up = never
+    MemoryJob._close_tasks = never
     env, _ = build()
     env.execute("numbers")
 """

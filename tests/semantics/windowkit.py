@@ -33,8 +33,9 @@ from firesteel.engine.settings import Settings
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.specs import CollectSpec
 from firesteel.graph.stream_graph import build_stream_graph
-from firesteel.runtime.frames import DRIVER, Frame, decode
+from firesteel.runtime.frames import decode
 from firesteel.runtime.operators.windows import LATE_METRIC
+from firesteel.runtime.stage_loop import run_stages
 from firesteel.runtime.state.store import HEADER, MemoryStore
 from firesteel.runtime.task import JobSpec, SourceShare, StageTask
 
@@ -172,31 +173,26 @@ class Stage:
         self.position = end
         if failing:
             before = {place: dict(store.content) for place, store in self.stores.items()}
-            self._frames(shares)
+            self._run(shares)
             self.tasks.clear()
             for place, store in self.stores.items():
                 store.content.clear()
                 store.content.update(before.get(place, {}))
-        return [line for frame in self._frames(shares) if frame.stage == DRIVER for line in self._results(frame)]
+        return [line for cell in self._run(shares) for line in self._results(cell)]
 
-    def _frames(self, shares: list[SourceShare]) -> list[Frame]:
-        frames = [frame for share in shares for frame in self._task(0, share.subtask).run_source(share)]
-        for stage in self.job.graph.stages[1:]:
-            waiting, frames = frames, [frame for frame in frames if frame.stage != stage.index]
-            for subtask in range(stage.parallelism):
-                cells = [f.to_bytes() for f in waiting if f.stage == stage.index and f.target == subtask]
-                if cells:
-                    store = self.stores.setdefault((stage.index, subtask), MemoryStore())
-                    frames += self._task(stage.index, subtask).run(cells, store)
-        return frames
+    def _run(self, shares: list[SourceShare]) -> list[bytes]:
+        return run_stages(self.job.graph, shares, self._task, self._store)
+
+    def _store(self, stage: int, subtask: int) -> MemoryStore:
+        return self.stores.setdefault((stage, subtask), MemoryStore())
 
     def _task(self, stage: int, subtask: int) -> StageTask:
         if (stage, subtask) not in self.tasks:
             self.tasks[stage, subtask] = StageTask(self.payload.load(), stage, subtask)
         return self.tasks[stage, subtask]
 
-    def _results(self, frame: Frame) -> Iterator[str]:
-        kind, _, payload = decode(frame.to_bytes())
+    def _results(self, cell: bytes) -> Iterator[str]:
+        kind, _, payload = decode(cell)
         if kind == "collect":
             yield from map(str, payload)
         elif kind == "report":

@@ -188,7 +188,7 @@ def test_building_a_program_leaves_pyspark_alone() -> None:
 def test_starting_a_job_does_not_wait_for_arrow() -> None:
     """Arrow and pandas take most of a second to load. They are loaded while Spark starts, or later."""
     code = (
-        "import sys, firesteel.datastream, firesteel.engine.spark.job\n"
+        "import sys, firesteel.datastream, firesteel.engine.spark.engine\n"
         "print([name for name in ('pyarrow', 'pandas') if name in sys.modules])\n"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

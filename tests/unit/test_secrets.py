@@ -17,10 +17,10 @@ from firesteel.common.secret import is_secret_key, secrets_left_out
 from firesteel.connectors.postgresql.address import Address
 from firesteel.datastream import MapFunction, SinkFunction, StreamExecutionEnvironment
 from firesteel.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
-from firesteel.engine.job import job_spec
+from firesteel.engine.job_context import job_spec
 from firesteel.engine.pickling import pickle_job, pickle_job_to_keep
 from firesteel.engine.settings import Settings
-from firesteel.engine.spark.files import write_job
+from firesteel.engine.spark.job_files import CoordinatorJob, write_job
 from firesteel.engine.spark.submit_settings import property_line, submitted_by_file
 from firesteel.engine.storage import LOCAL
 from firesteel.errors import ConfigurationError, ProgramError
@@ -162,7 +162,7 @@ def test_the_coordinator_does_not_get_sparks_settings(tmp_path: Path) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.from_collection([1]).print()
     payload = pickle_job(spec_of(env))
-    write_job(str(tmp_path), payload, payload, settings, str(tmp_path))
+    write_job(str(tmp_path), payload, CoordinatorJob(payload, settings, str(tmp_path)))
     for path in tmp_path.iterdir():
         assert PASSWORD.encode() not in path.read_bytes()
         assert path.stat().st_mode & 0o777 == 0o600

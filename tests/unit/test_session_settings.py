@@ -14,7 +14,7 @@ from firesteel.connectors.sequence import GeneratedSource, SequenceSource
 from firesteel.connectors.text import TextFileSource
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.engine.settings import Settings
-from firesteel.engine.spark import job, session
+from firesteel.engine.spark import engine, session
 from firesteel.errors import ConfigurationError
 from firesteel.testing import ListSource
 
@@ -43,7 +43,7 @@ def test_a_job_with_much_to_do_has_the_full_compiler(
         raise Asked
 
     monkeypatch.setattr(session, "_export", export)
-    monkeypatch.setattr(job, "get_session", session._start)
+    monkeypatch.setattr(engine, "get_session", session._start)
     env = spark_env(config={"firesteel.spark.jit": jit})
     numbers = env.from_source(DataGeneratorSource(lambda n: n, count), WatermarkStrategy.no_watermarks(), "numbers")
     numbers.union(env.from_collection([1])).print()

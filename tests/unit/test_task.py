@@ -9,7 +9,7 @@ import itertools
 import pickle
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -37,8 +37,9 @@ from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.frames import DRIVER, Frame, decode
-from firesteel.runtime.state.store import HEADER, MemoryStore
-from firesteel.runtime.task import JobSpec, StageTask
+from firesteel.runtime.stage_loop import run_stages
+from firesteel.runtime.state.store import HEADER, MemoryStore, StateStore
+from firesteel.runtime.task import JobSpec, SourceShare, StageTask
 
 
 class Itself(TimestampAssigner):
@@ -115,22 +116,39 @@ class Run:
 
     def batch(self, start: Any, end: Any, backwards: bool = False) -> list[Frame]:
         """All frames that a batch made. ``backwards``: they arrive in another order, as Spark may deliver them."""
-        made = [f for s in self.coordinator.plan(start, end) for f in self.task(0, s.subtask).run_source(s)]
-        every = list(made)
-        for stage in self.job.graph.stages[1:]:
-            waiting = [frame for frame in every if frame.stage == stage.index]
-            for subtask in range(stage.parallelism):
-                cells = [frame.to_bytes() for frame in waiting if frame.target == subtask]
-                if backwards:
-                    cells.reverse()
-                store = self.stores.setdefault((stage.index, subtask), MemoryStore())
-                if not cells:
-                    continue
-                if self.task(stage.index, subtask).outdated(store):
-                    # As a worker does it.
-                    del self.tasks[stage.index, subtask]
-                every += self.task(stage.index, subtask).run(cells, store)
+        every: list[Frame] = []
+
+        def recorded(stage: int, subtask: int) -> Recorded:
+            if stage and self.task(stage, subtask).outdated(self.store(stage, subtask)):
+                # As a worker does it.
+                del self.tasks[stage, subtask]
+            return Recorded(self.task(stage, subtask), every, backwards)
+
+        run_stages(self.job.graph, self.coordinator.plan(start, end), recorded, self.store)
         return every
+
+    def store(self, stage: int, subtask: int) -> MemoryStore:
+        return self.stores.setdefault((stage, subtask), MemoryStore())
+
+
+class Recorded:
+    """A task whose frames are noted."""
+
+    def __init__(self, task: StageTask, every: list[Frame], backwards: bool) -> None:
+        self.task = task
+        self.every = every
+        self.step = -1 if backwards else 1
+
+    def run_source(self, share: SourceShare) -> Iterator[Frame]:
+        return self._noted(self.task.run_source(share))
+
+    def run(self, cells: Iterable[bytes], store: StateStore) -> Iterator[Frame]:
+        return self._noted(self.task.run(list(cells)[:: self.step], store))
+
+    def _noted(self, frames: Iterator[Frame]) -> Iterator[Frame]:
+        for frame in frames:
+            self.every.append(frame)
+            yield frame
 
 
 def programs() -> dict[str, Any]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from firesteel.engine.savepoints.places import Place
-from firesteel.errors import SavepointError
+from firesteel.engine.savepoints.taking import abandon
+from firesteel.errors import SavepointError, in_a_line
 
 __all__ = ["SavepointRequest", "SavepointRequests"]
 
@@ -66,6 +68,21 @@ class SavepointRequests:
                     )
                 return None
             return self._waiting.popleft()
+
+    def fulfil(self, request: SavepointRequest, write: Callable[[Place], None]) -> bool:
+        """Takes a savepoint that was asked for. Returns whether it came about; whoever asked knows it, too."""
+        began, address = time.monotonic(), request.target.address
+        try:
+            write(request.target)
+        except BaseException as error:
+            abandon(request.target)
+            logger.warning("the savepoint %s failed: %s", address, in_a_line(error))
+            self.gave_up(request)
+            request.result.set_exception(error)
+            return False
+        logger.info("savepoint %s was taken in %.1f s", address, time.monotonic() - began)
+        request.result.set_result(address)
+        return True
 
     def gave_up(self, request: SavepointRequest) -> None:
         """A stop did not come about: the job goes on."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import sys
@@ -14,6 +13,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from firesteel.common.private_files import make_private_folder, open_private
 from firesteel.engine.imports import IMPORTS
 from firesteel.engine.payload import JobPayload
+from firesteel.engine.spark.coordinator_link import DriverLink
+from firesteel.engine.spark.job_files import job_for_coordinator, job_for_tasks
 from firesteel.engine.spark.masters import is_local
 from firesteel.runtime.failures import carried
 
@@ -21,23 +22,13 @@ from firesteel.runtime.failures import carried
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from firesteel.engine.coordinator import Coordinator, CoordinatorFeedback
+    from firesteel.engine.coordinator import Coordinator
     from firesteel.engine.settings import Settings
     from firesteel.runtime.task import SourceShare
 
-__all__ = ["CONTROL", "FRAME_SCHEMA", "ON_HOLD", "STEER", "FiresteelDataSource"]
+__all__ = ["FRAME_SCHEMA", "FiresteelDataSource"]
 
 FRAME_SCHEMA = "r int, f binary"
-
-CONTROL = "control.json"
-"""The driver's feedback between batches: a :class:`~firesteel.engine.coordinator.CoordinatorFeedback`."""
-
-STEER = "steer.json"
-"""Whether the coordinator may begin another batch, or is to end the job: fields of the feedback, too."""
-
-ON_HOLD = "on-hold"
-"""The coordinator's answer to feedback with ``hold``: no batch is under way, and none will begin."""
-
 
 SHARES = "shares"
 """The folder of shares that are too large for the JVM's heap, where tasks run on this machine."""
@@ -96,7 +87,7 @@ def read(payload: JobPayload, partition: InputPartition) -> Iterator[pa.RecordBa
 class _StreamReader(DataSourceStreamReader):
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        self._payload: JobPayload = _load(directory, "tasks.pkl")
+        self._payload: JobPayload = job_for_tasks(directory)
         self._coordinator: Coordinator | None = None
         self._shares: str | None = None
 
@@ -109,24 +100,20 @@ class _StreamReader(DataSourceStreamReader):
             from firesteel.engine.coordinator import Coordinator
             from firesteel.engine.folder_lock import hold_as_coordinator
 
-            payload, settings, durable, restore, union_lists = _load(self._directory, "coordinator.pkl")
-            self._shares = _shares(self._directory, settings)
-            self._lock = hold_as_coordinator(os.path.dirname(durable))
-            control = _Control(os.path.join(durable, CONTROL), os.path.join(self._directory, STEER))
+            job = job_for_coordinator(self._directory)
+            self._shares = _shares(self._directory, job.settings)
+            self._lock = hold_as_coordinator(os.path.dirname(job.sources))
+            link = DriverLink(self._directory, job.sources)
             self._coordinator = Coordinator(
-                payload.load().graph,
-                settings,
-                durable,
-                control.feedback,
-                on_hold=self._note_hold,
-                restore=restore,
-                union_lists=union_lists,
+                job.payload.load().graph,
+                job.settings,
+                job.sources,
+                link.feedback,
+                on_hold=link.confirm_hold,
+                restore=job.restore,
+                union_lists=job.union_lists,
             )
         return self._coordinator
-
-    def _note_hold(self) -> None:
-        with open_private(os.path.join(self._directory, ON_HOLD), "w", encoding="utf-8"):
-            """That it is there says all."""
 
     def initialOffset(self) -> dict[str, Any]:
         with carried():
@@ -160,16 +147,16 @@ class _StreamReader(DataSourceStreamReader):
 class _BatchReader(DataSourceReader):
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        self._payload: JobPayload = _load(directory, "tasks.pkl")
+        self._payload: JobPayload = job_for_tasks(directory)
 
     def partitions(self) -> list[InputPartition]:
         from firesteel.engine.coordinator import Coordinator
 
         with carried():
-            payload, settings, durable, *_ = _load(self._directory, "coordinator.pkl")
-            coordinator = Coordinator(payload.load().graph, settings, durable)
+            job = job_for_coordinator(self._directory)
+            coordinator = Coordinator(job.payload.load().graph, job.settings, job.sources)
             try:
-                folder = _shares(self._directory, settings)
+                folder = _shares(self._directory, job.settings)
                 return [_Share(share, 0, folder) for share in coordinator.everything()]
             finally:
                 coordinator.stop()
@@ -179,7 +166,7 @@ class _BatchReader(DataSourceReader):
 
 
 class FiresteelDataSource(DataSource):
-    """``spark.readStream.format("firesteel")``: the option ``directory`` names what :func:`.files.write_job` wrote."""
+    """``spark.readStream.format("firesteel")``: the option ``directory`` names what :mod:`.job_files` wrote."""
 
     @classmethod
     def name(cls) -> str:
@@ -195,34 +182,5 @@ class FiresteelDataSource(DataSource):
         return _BatchReader(self.options["directory"])
 
 
-class _Control:
-    """Reads the driver's feedback, and only when it changed: what it knows of the batches, and whether to go on."""
-
-    def __init__(self, *paths: str) -> None:
-        self._seen = dict.fromkeys(paths, 0)
-        self._said: dict[str, Any] = {}
-
-    def feedback(self) -> CoordinatorFeedback:
-        from firesteel.engine.coordinator import CoordinatorFeedback
-
-        for path, seen in self._seen.items():
-            try:
-                changed = os.stat(path).st_mtime_ns
-                if changed != seen:
-                    with open(path, encoding="utf-8") as file:
-                        said = json.load(file)
-                    self._said.update(said)
-                    self._seen[path] = changed
-            except (OSError, ValueError):
-                # Not written yet, or being replaced: the next look will do.
-                continue
-        return CoordinatorFeedback(**self._said)
-
-
 def _shares(directory: str, settings: Settings) -> str | None:
     return os.path.join(directory, SHARES) if is_local(settings.master) else None
-
-
-def _load(directory: str, name: str) -> Any:
-    with open(os.path.join(directory, name), "rb") as file:
-        return pickle.load(file)

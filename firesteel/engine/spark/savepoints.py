@@ -6,7 +6,6 @@ The streaming query goes on meanwhile: Spark's state reader opens the files of t
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +15,7 @@ from firesteel.engine.manifest import CheckpointFolder, stored_folder
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.taking import copy_sources, outline
 from firesteel.engine.savepoints.writing import SubtaskPart, complete, write_subtask
-from firesteel.engine.spark.data_source import CONTROL
+from firesteel.engine.spark.coordinator_link import feedback_file
 from firesteel.engine.storage import LOCAL, Storage
 from firesteel.errors import SavepointError
 from firesteel.runtime.partitions import partition_tokens
@@ -53,7 +52,7 @@ def savepoint_of_checkpoint(session: SparkSession, path: str, target: Place, sto
 def _after(offset: dict[str, Any], sources: str) -> dict[str, Any]:
     """A batch's offset with event time as that batch left it, if the driver's last feedback is of that batch."""
     try:
-        with open(os.path.join(sources, CONTROL), encoding="utf-8") as file:
+        with open(feedback_file(sources), encoding="utf-8") as file:
             feedback = json.load(file)
     except (OSError, ValueError):
         return offset

@@ -1,0 +1,69 @@
+"""What the parts of one job share."""
+
+from __future__ import annotations
+
+import uuid
+
+from firesteel.engine.backends import table_factory
+from firesteel.engine.checkpoint_log import CheckpointLog
+from firesteel.engine.checkpointing import Checkpointing
+from firesteel.engine.clean_up import CleanUp
+from firesteel.engine.commits import Commits
+from firesteel.engine.inbox import Inbox
+from firesteel.engine.savepoints.requests import SavepointRequests
+from firesteel.engine.settings import Settings
+from firesteel.engine.submission import Submission
+from firesteel.runtime.task import JobSpec
+
+__all__ = ["JobContext", "job_spec"]
+
+
+def job_spec(submission: Submission, job_id: str = "", processes_stay: bool = True) -> JobSpec:
+    """What workers must know of a submission. ``processes_stay``: whether a subtask finds what its last batch left in
+    memory."""
+    settings = Settings.of(submission.configuration)
+    return JobSpec(
+        job_id=job_id,
+        name=submission.name,
+        graph=submission.graph,
+        batch_mode=submission.batch_mode,
+        job_parameters=submission.job_parameters,
+        tables=table_factory(submission.configuration, submission.state_backend, submission.graph, processes_stay),
+        frames_memory=settings.frames_memory,
+        max_record=settings.max_record,
+        crash_points=settings.crash_points,
+    )
+
+
+class JobContext:
+    """One job: what it is, how it is set, what is known of its batches, and what is asked of it. The client's side
+    (:class:`~firesteel.engine.job.EngineJob`) and the engine's side (:class:`~firesteel.engine.job_run.JobRun`) both
+    work on it."""
+
+    def __init__(self, submission: Submission, processes_stay: bool = True) -> None:
+        self.submission = submission
+        self.settings = Settings.of(submission.configuration)
+        self.job_id = uuid.uuid4().hex
+        self.spec = job_spec(submission, self.job_id, processes_stay)
+        """Replaced by each attempt, which has a number of its own."""
+        self.checkpointing = Checkpointing.of(submission.configuration, submission.name, submission.batch_mode)
+        self.checkpoints = CheckpointLog()
+        self.commits = Commits(self.spec)
+        self.inbox = Inbox(self.spec, self.commits.log)
+        self.savepoints = SavepointRequests()
+        self.cancel = self.inbox.cancelled
+        """Set when the job is to end at once."""
+        self.suspending = False
+        """Whether the job is to come to rest after the batch that is under way."""
+        self.at_end = CleanUp()
+        """What is given back when the job has ended, whatever the end was."""
+        self.at_release = CleanUp()
+        """What is given back last, when it is decided what becomes of the checkpoint: others may have it then."""
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def cancelled(self) -> bool:
+        return self.cancel.is_set()

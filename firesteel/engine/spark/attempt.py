@@ -1,0 +1,334 @@
+"""One attempt of a job on Spark: a streaming query, or in BATCH mode a batch job, with the driver's part of each batch.
+
+An attempt is complete once it is constructed: its line to the workers, its files and its query are there. After a
+failure the next attempt is another object, which goes on from what the checkpoint folder holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+
+from firesteel.common.private_files import make_private_folder
+from firesteel.engine.commit_watcher import CommitWatcher
+from firesteel.engine.imports import JobFiles
+from firesteel.engine.job_context import JobContext
+from firesteel.engine.manifest import CheckpointFolder
+from firesteel.engine.payload import JobPayload
+from firesteel.engine.pickling import pickle_job_to_keep
+from firesteel.engine.spark.callbacks import CallbackConnection
+from firesteel.engine.spark.coordinator_link import CoordinatorLink
+from firesteel.engine.spark.errors import translate
+from firesteel.engine.spark.job_files import CoordinatorJob, write_job
+from firesteel.engine.spark.lifeline import Lifeline
+from firesteel.engine.spark.masters import is_local
+from firesteel.engine.spark.packing import pack_job
+from firesteel.engine.spark.query_progress import sizes
+from firesteel.engine.spark.session import import_paths
+from firesteel.engine.spark.stage import batch_stage, streaming_stage
+from firesteel.errors import JobExecutionError
+from firesteel.runtime.driver_results import remove_results
+from firesteel.runtime.snapshots.restoring import union_lists
+from firesteel.runtime.snapshots.saved import StateChunk
+
+if TYPE_CHECKING:
+    from firesteel.engine.savepoints.restoring import Restore
+    from firesteel.engine.spark.savepoint_service import SparkSavepoints
+
+__all__ = ["Attempt", "BatchAttempt", "SharedByAttempts", "StreamingAttempt", "begin_attempt"]
+
+logger = logging.getLogger("firesteel")
+
+SECONDS_TO_LOG = 30.0
+"""How long Spark may take to log the last batch once its tasks are done."""
+
+
+@dataclass(frozen=True)
+class SharedByAttempts:
+    """What all attempts of a job have in common."""
+
+    context: JobContext
+    session: SparkSession
+    folder: CheckpointFolder
+    directory: str
+    """A folder of this machine that goes with the job: what the source's processes read."""
+    files: JobFiles | None
+    """The Python files that the job brings."""
+    link: CoordinatorLink
+    restore: Restore | None
+    """The savepoint that the job begins with."""
+    batch_done: threading.Event = field(default_factory=threading.Event)
+    """In BATCH mode: set when the one batch is done. Then it is never repeated."""
+
+    def logged(self, batch: int) -> bool:
+        """Whether Spark has logged a batch. It deletes old entries, and a later one says the same."""
+        if self.context.spec.batch_mode:
+            return self.batch_done.is_set()
+        newest = self.folder.last_commit
+        return newest is not None and newest >= batch
+
+
+class Attempt(ABC):
+    """What attempts of both modes do."""
+
+    def __init__(self, shared: SharedByAttempts, payload: JobPayload, lifeline: Lifeline | None) -> None:
+        self.shared = shared
+        self.context = shared.context
+        self._results = payload.results
+        self._lifeline = lifeline
+
+    @abstractmethod
+    def run(self, savepoints: SparkSavepoints) -> None:
+        """Runs until the job's input has ended, or the job is stopped, cancelled or suspended. Raises what failed."""
+
+    @abstractmethod
+    def interrupt(self) -> None:
+        """Makes a ``run`` in another thread return soon."""
+
+    def update_statistics(self) -> None:  # noqa: B027 - optional to override
+        """Adds to the log of checkpoints what Spark knows of them."""
+
+    def end(self) -> None:
+        """When nothing runs any more: the functions in the workers are closed."""
+        if self._lifeline is not None:
+            # After the last batch there is nothing left to close; after a failure or a cancellation there is.
+            for failed in self._lifeline.end():
+                logger.warning("closing the functions of job %r: %s", self.context.name, failed)
+
+    def take(self, frame: DataFrame, batch: int) -> None:
+        """The end of a micro-batch. A single action: touching the frame twice would compute the batch twice."""
+        context, folder = self.context, self.shared.folder
+        folder.check_lock()
+        # Spark has logged the batch before, or it would not begin this one.
+        context.commits.settle()
+        context.checkpoints.completed(**context.inbox.of_checkpoint())
+        context.checkpoints.began(batch)
+        cells = frame.select("f").toArrow().column("f").to_pylist()
+        context.inbox.take(batch, cells)
+        if self._results is not None:
+            remove_results(self._results)
+        self.shared.link.report(context.inbox.feedback())
+        if context.checkpointing.folder is not None:
+            folder.begun(context.inbox.progress.union_lists)
+
+
+class BatchAttempt(Attempt):
+    """BATCH mode: one batch job."""
+
+    def __init__(self, shared: SharedByAttempts, payload: JobPayload, lifeline: Lifeline | None) -> None:
+        super().__init__(shared, payload, lifeline)
+        graph = self.context.spec.graph
+        frame = shared.session.read.format("firesteel").option("directory", shared.directory).load()
+        for stage in graph.stages[1:]:
+            frame = batch_stage(frame, payload, stage.index, graph.parallelism)
+        self._frame = frame
+
+    def run(self, savepoints: SparkSavepoints) -> None:
+        """What is done is not done again where only a sink's commit failed."""
+        context, done = self.context, self.shared.batch_done
+        if not done.is_set():
+            # A group of its own, so that cancelling this job cancels no other.
+            self.shared.session.sparkContext.setJobGroup(context.job_id, context.name, interruptOnCancel=True)
+            self.take(self._frame, 0)
+            done.set()
+            context.checkpoints.completed(**context.inbox.of_checkpoint())
+        context.commits.settle()
+
+    def interrupt(self) -> None:
+        self.shared.session.sparkContext.cancelJobGroup(self.context.job_id)
+
+
+class StreamingAttempt(Attempt):
+    """STREAMING mode: one query."""
+
+    def __init__(self, shared: SharedByAttempts, payload: JobPayload, lifeline: Lifeline | None) -> None:
+        super().__init__(shared, payload, lifeline)
+        self._failure: BaseException | None = None
+        self._callbacks = CallbackConnection()
+        graph, session = self.context.spec.graph, shared.session
+        session.conf.set("spark.sql.shuffle.partitions", str(graph.parallelism))
+        shared.folder.make_query_folder()
+        frame = session.readStream.format("firesteel").option("directory", shared.directory).load()
+        for stage in graph.stages[1:]:
+            frame = streaming_stage(frame, payload, stage.index, graph.parallelism)
+        self._query: Any = (
+            frame.writeStream.foreachBatch(self._take_for_query)
+            .option("checkpointLocation", shared.folder.query)
+            .outputMode("update")
+            .queryName(f"{self.context.name}-{self.context.job_id[:8]}")
+            .start()
+        )
+
+    @property
+    def active(self) -> bool:
+        """Whether the query still runs."""
+        return bool(self._query.isActive)
+
+    def _take_for_query(self, frame: DataFrame, batch: int) -> None:
+        """``take`` as Spark calls it. What goes wrong is kept here, and Spark gets a short text only: it searches an
+        exception's text for interruptions by a pattern that overflows the stack on a text as long as a JVM trace,
+        and then the query would end without saying anything."""
+        try:
+            self._callbacks.note(frame.sparkSession)
+            self.take(frame, batch)
+        except BaseException as error:
+            self._fail(error)
+            raise RuntimeError("the batch failed, and the driver knows why") from None
+
+    def _fail(self, error: BaseException) -> None:
+        """The first one counts: what comes after it may be its doing."""
+        self._failure = self._failure or error
+
+    def run(self, savepoints: SparkSavepoints) -> None:
+        watcher = CommitWatcher(self.context.commits, self._fail)
+        try:
+            watcher.start()
+            self._watch(savepoints)
+            self._wait_until_logged()
+            self._settle_checkpoint()
+            failure = self._failure or self._query.exception()
+            if failure is not None:
+                raise failure
+            self._end_in_order(savepoints)
+        except Exception as error:
+            raise translate(error, self.shared.folder.query) from error
+        finally:
+            watcher.stop()
+            self._stop_query()
+
+    def _watch(self, savepoints: SparkSavepoints) -> None:
+        """While the query runs: savepoints are taken, and the hold on the folder is looked at."""
+        context = self.context
+        while not context.inbox.finished.wait(0.05):
+            if context.cancelled or savepoints.stopped or self._failure is not None or not self.active:
+                return
+            if context.suspending:
+                savepoints.come_to_rest(self)
+                return
+            savepoints.serve(self)
+            self.shared.folder.check_lock()
+
+    def _wait_until_logged(self) -> None:
+        """The last batch is taken, but the query still has to write it into its commit log, and to tell of it. After a
+        failed commit the same: the next batch, if one begins, fails before its tasks run."""
+        deadline = time.monotonic() + SECONDS_TO_LOG
+        while self.active and not self.context.cancelled and time.monotonic() < deadline:
+            pending = self.context.commits.pending
+            if not self._query.status["isTriggerActive"] and all(map(self.shared.logged, pending)):
+                return
+            time.sleep(0.01)
+
+    def _settle_checkpoint(self) -> None:
+        """Whether the batch that was taken last is in Spark's log, too."""
+        checkpoints, committed = self.context.checkpoints, self.shared.folder.last_commit
+        if checkpoints.current is not None and committed is not None and checkpoints.current <= committed:
+            checkpoints.completed(**self.context.inbox.of_checkpoint())
+        self.update_statistics()
+
+    def _end_in_order(self, savepoints: SparkSavepoints) -> None:
+        context = self.context
+        context.commits.settle()
+        if context.inbox.finished.is_set():
+            savepoints.drained(self)
+        elif not (context.cancelled or context.suspending or savepoints.stopped):
+            raise JobExecutionError("Spark's query ended before the job's input did, and did not say why.")
+        if context.commits.pending and not context.cancelled:
+            raise JobExecutionError("Spark has not logged the last batch in time, so its results are not committed.")
+
+    def update_statistics(self) -> None:
+        for batch, known in sizes(self._query).items():
+            self.context.checkpoints.learnt(batch, **known)
+
+    def interrupt(self) -> None:
+        self._stop_query()
+
+    def _stop_query(self) -> None:
+        # With the JVM the query is gone, too, and what ended the job is known already.
+        with contextlib.suppress(OSError, Py4JError):
+            self._query.stop()
+
+    def end(self) -> None:
+        # Still active only where the start of the job was interrupted.
+        with contextlib.suppress(Exception):
+            self._query.stop()
+        super().end()
+        # Now that nobody calls any more.
+        self._callbacks.close()
+
+
+def begin_attempt(shared: SharedByAttempts, packed: tuple[JobPayload, JobPayload] | None = None) -> Attempt:
+    """One more attempt, from what the checkpoint folder holds. ``packed``: the job as its tasks need it and the whole
+    of it, where that is pickled already."""
+    context, folder = shared.context, shared.folder
+    payload, whole = packed or pack_job(context.spec, import_paths(context.settings))
+    with contextlib.ExitStack() as undo:
+        lifeline = _lifeline(shared.session)
+        if lifeline is not None:
+            undo.callback(lifeline.end)
+        # By another name than the attempt before: what is left of that in a worker is not this one's.
+        payload = replace(
+            payload,
+            job_id=f"{context.job_id}-{context.spec.attempt}",
+            files=shared.files,
+            lifeline=None if lifeline is None else lifeline.address,
+            results=_results_folder(shared),
+        )
+        whole = replace(whole, files=shared.files)
+        planned = CoordinatorJob(whole, context.settings, folder.sources, shared.restore, _union_lists(shared))
+        write_job(shared.directory, payload, planned)
+        shared.link.instruct()
+        folder.clear_unless_begun()
+        if context.checkpointing.folder is not None:
+            folder.keep_job(pickle_job_to_keep(context.spec, whole))
+        try:
+            # What earlier attempts have left is settled before this one adds to it.
+            context.commits.start(context.spec, folder.commits, shared.logged, folder.storage, folder.check_lock)
+            kind = BatchAttempt if context.spec.batch_mode else StreamingAttempt
+            attempt = kind(shared, payload, lifeline)
+        except Exception as error:
+            raise translate(error, folder.query) from error
+        undo.pop_all()
+    return attempt
+
+
+def _results_folder(shared: SharedByAttempts) -> str | None:
+    """Where tasks leave large results for the driver: only where they run on this machine."""
+    if not is_local(shared.session.sparkContext.master):
+        return None
+    folder = os.path.join(shared.directory, "results")
+    make_private_folder(folder)
+    return folder
+
+
+def _union_lists(shared: SharedByAttempts) -> list[StateChunk]:
+    """What union lists hold in the last checkpoint, which every subtask gets all of when the job goes on from there."""
+    folder, context = shared.folder, shared.context
+    batch = folder.last_commit
+    if batch is None or not (folder.manifest.union_lists or context.inbox.progress.union_lists):
+        return []
+    # Loads what most jobs never need.
+    from firesteel.engine.spark.savepoints import read_subtasks
+
+    graph = context.spec.graph
+    stored = read_subtasks(shared.session, folder.query, batch, len(graph.stages) - 1, graph.parallelism)
+    return union_lists(stored, graph)
+
+
+def _lifeline(session: SparkSession) -> Lifeline | None:
+    """On the address by which Spark's executors reach the driver. Jobs run without it, too."""
+    conf = session.sparkContext.getConf()
+    host = str(conf.get("spark.driver.host", "127.0.0.1"))
+    try:
+        return Lifeline(host, str(conf.get("spark.driver.bindAddress", host)))
+    except OSError as error:
+        logger.warning("cannot listen on %s (%s): close() will not be called if the job is cancelled", host, error)
+        return None
