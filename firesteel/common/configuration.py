@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import yaml
 
 from firesteel.common._types.javatext import java_double
+from firesteel.common.older_keys import OLDER_KEYS
 from firesteel.common.parsing import parse_duration_ms, parse_memory_bytes
 from firesteel.common.secret import is_secret_key
 from firesteel.errors import ConfigurationError, short_repr
@@ -28,6 +29,8 @@ class Configuration:
 
     A value keeps the type it was set with and can be read as another, if its text allows. The text of a configuration
     shows no secrets: values of keys that have ``password``, ``secret``, ``token`` or the like in them are stars.
+
+    Reading a key that Flink has renamed finds what was set under an older name of it.
 
     >>> config = Configuration().set_string("parallelism.default", "4")
     >>> _ = config.set_boolean("pipeline.object-reuse", True)
@@ -111,10 +114,12 @@ class Configuration:
 
     def get_string(self, key: str, default_value: D) -> str | D:
         """The setting as text."""
+        key = self.find_key(key)
         return _text(self._values[key]) if key in self._values else default_value
 
     def get_integer(self, key: str, default_value: D) -> int | D:
         """The setting as a whole number."""
+        key = self.find_key(key)
         if key not in self._values:
             return default_value
         text = _text(self._values[key])
@@ -125,6 +130,7 @@ class Configuration:
 
     def get_boolean(self, key: str, default_value: D) -> bool | D:
         """The setting as a truth value: ``true`` or ``false`` in any case."""
+        key = self.find_key(key)
         if key not in self._values:
             return default_value
         text = _text(self._values[key])
@@ -135,6 +141,7 @@ class Configuration:
 
     def get_float(self, key: str, default_value: D) -> float | D:
         """The setting as a number."""
+        key = self.find_key(key)
         if key not in self._values:
             return float(default_value) if isinstance(default_value, int) else default_value
         text = _text(self._values[key])
@@ -157,6 +164,7 @@ class Configuration:
         ...     "execution.checkpointing.interval", 0)
         180000
         """
+        key = self.find_key(key)
         text = self.get_string(key, None)
         try:
             return parse_duration_ms(default_value if text is None else text)
@@ -165,11 +173,18 @@ class Configuration:
 
     def get_memory_bytes(self, key: str, default_value: int | str) -> int:
         """The setting as a memory size in bytes, from texts such as ``64 mb``."""
+        key = self.find_key(key)
         text = self.get_string(key, None)
         try:
             return parse_memory_bytes(default_value if text is None else text)
         except ConfigurationError as error:
             raise ConfigurationError(f"Setting '{key}': {error}") from None
+
+    def find_key(self, key: str) -> str:
+        """The key under which a setting is there: this one, or an older name of it."""
+        if key in self._values:
+            return key
+        return next((older for older in OLDER_KEYS.get(key, ()) if older in self._values), key)
 
     def contains_key(self, key: str) -> bool:
         """Whether there is such a setting."""

@@ -13,6 +13,21 @@ __all__ = ["ExecutionConfig"]
 _MAX_PARALLELISM = 32768
 """Flink's limit: the number of key groups."""
 
+_DURATIONS = {
+    "metrics.latency.interval": "_latency_tracking_interval",
+    "task.cancellation.interval": "_task_cancellation_interval",
+    "task.cancellation.timeout": "_task_cancellation_timeout",
+}
+_SWITCHES = {
+    "execution.checkpointing.snapshot-compression": "_snapshot_compression",
+    "pipeline.auto-generate-uids": "_auto_generated_uids",
+    "pipeline.force-avro": "_force_avro",
+    "pipeline.force-kryo": "_force_kryo",
+    "pipeline.generic-types": "_generic_types",
+    "pipeline.object-reuse": "_object_reuse",
+}
+"""By key the field that it sets."""
+
 
 class ExecutionConfig:
     """Settings of a whole job, with Flink's defaults.
@@ -57,8 +72,13 @@ class ExecutionConfig:
             self.set_max_parallelism(configuration.get_integer("pipeline.max-parallelism", -1))
         if configuration.contains_key("pipeline.auto-watermark-interval"):
             self.set_auto_watermark_interval(configuration.get_duration_ms("pipeline.auto-watermark-interval", 200))
-        self._object_reuse = configuration.get_boolean("pipeline.object-reuse", self._object_reuse)
-        self._auto_generated_uids = configuration.get_boolean("pipeline.auto-generate-uids", self._auto_generated_uids)
+        for key, name in _DURATIONS.items():
+            setattr(self, name, configuration.get_duration_ms(key, getattr(self, name)))
+        for key, name in _SWITCHES.items():
+            setattr(self, name, configuration.get_boolean(key, getattr(self, name)))
+        cleaner = configuration.get_string("pipeline.closure-cleaner-level", None)
+        if cleaner is not None:
+            self._closure_cleaner = cleaner.upper() != "NONE"
         parameters = configuration.get_string("pipeline.global-job-parameters", "")
         if parameters:
             pairs = (pair.partition(":") for pair in parameters.split(","))

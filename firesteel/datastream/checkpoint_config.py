@@ -21,7 +21,6 @@ MAX_CONCURRENT = "execution.checkpointing.max-concurrent-checkpoints"
 TOLERABLE_FAILURES = "execution.checkpointing.tolerable-failed-checkpoints"
 RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
 UNALIGNED = "execution.checkpointing.unaligned.enabled"
-UNALIGNED_SHORT = "execution.checkpointing.unaligned"
 FORCE_UNALIGNED = "execution.checkpointing.unaligned.forced"
 ALIGNED_TIMEOUT = "execution.checkpointing.aligned-checkpoint-timeout"
 
@@ -139,8 +138,7 @@ class CheckpointConfig:
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
         """Whether they were asked for, in a job of EXACTLY_ONCE mode."""
-        wanted = self._configuration.get_boolean(UNALIGNED_SHORT, False)
-        wanted = self._configuration.get_boolean(UNALIGNED, wanted)
+        wanted = self._configuration.get_boolean(UNALIGNED, False)
         return wanted and self.get_checkpointing_mode() is CheckpointingMode.EXACTLY_ONCE
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:

@@ -61,7 +61,6 @@ class StreamExecutionEnvironment:
         self._configuration = _default_configuration()
         self._config = ExecutionConfig()
         self._mode: RuntimeExecutionMode | None = None
-        self._chaining = True
         self._python_files: list[str] = []
         self._requirements: tuple[str, str | None] | None = None
         self._state_backend: StateBackend | None = None
@@ -90,8 +89,6 @@ class StreamExecutionEnvironment:
                 raise ConfigurationError(
                     f"execution.runtime-mode must be STREAMING, BATCH or AUTOMATIC, got {mode!r}."
                 ) from None
-        if configuration.contains_key("pipeline.operator-chaining.enabled"):
-            self._chaining = configuration.get_boolean("pipeline.operator-chaining.enabled", True)
 
     # Settings
 
@@ -143,9 +140,7 @@ class StreamExecutionEnvironment:
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
         """What was set, or None."""
-        if not self._configuration.contains_key("state.changelog.enabled"):
-            return None
-        return self._configuration.get_boolean("state.changelog.enabled", False)
+        return self._configuration.get_boolean("state.changelog.enabled", None)
 
     def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> StreamExecutionEnvironment:
         """Has a checkpoint taken every ``interval`` milliseconds, and the job restarted from it after a failure.
@@ -204,21 +199,26 @@ class StreamExecutionEnvironment:
 
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
         """Accepted for compatibility: a micro-batch sends its frames when it ends."""
-        self._configuration.set_integer("execution.buffer-timeout.interval", timeout_millis)
+        if timeout_millis == -1:
+            self._configuration.set_boolean("execution.buffer-timeout.enabled", False)
+        else:
+            self._configuration.set_integer("execution.buffer-timeout.interval", timeout_millis)
         return self
 
     def get_buffer_timeout(self) -> int:
-        """The buffer timeout that was set; 100 by default."""
-        return self._configuration.get_integer("execution.buffer-timeout.interval", 100)
+        """The buffer timeout that was set in milliseconds, -1 where it is off; 100 by default."""
+        if not self._configuration.get_boolean("execution.buffer-timeout.enabled", True):
+            return -1
+        return self._configuration.get_duration_ms("execution.buffer-timeout.interval", 100)
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
         """Shows every operator as a task of its own."""
-        self._chaining = False
+        self._configuration.set_boolean("pipeline.operator-chaining.enabled", False)
         return self
 
     def is_chaining_enabled(self) -> bool:
         """Whether operators may be chained."""
-        return self._chaining
+        return self._configuration.get_boolean("pipeline.operator-chaining.enabled", True)
 
     def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
         """Whether operators of different maximum parallelism may be chained."""
@@ -352,7 +352,11 @@ class StreamExecutionEnvironment:
     def _job_graph(self, to_look_at: bool = False) -> JobGraph:
         longest = self._config.get_max_parallelism()
         graph = build_stream_graph(
-            self._program, self.get_parallelism(), longest if longest > 0 else None, self._chaining, to_look_at
+            self._program,
+            self.get_parallelism(),
+            longest if longest > 0 else None,
+            self.is_chaining_enabled(),
+            to_look_at,
         )
         return build_job_graph(graph)
 

@@ -18,7 +18,7 @@ from firesteel.errors import ConfigurationError
 __all__ = ["Checkpointing", "folder_name"]
 
 EXACT = "firesteel.checkpoint.dir"
-DIRECTORIES = ("execution.checkpointing.dir", "state.checkpoints.dir", "state.backend.fs.checkpointdir")
+DIRECTORY = "execution.checkpointing.dir"
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,9 @@ class Checkpointing:
         if exact and not batch_mode:
             folder = _place(EXACT, exact)
         elif enabled:
-            for key in DIRECTORIES:
-                parent = configuration.get_string(key, "")
-                if parent:
-                    folder = joined(_place(key, parent), folder_name(job_name))
-                    break
+            parent = configuration.get_string(DIRECTORY, "")
+            if parent:
+                folder = joined(_place(configuration.find_key(DIRECTORY), parent), folder_name(job_name))
         return Checkpointing(enabled, folder, bool(exact), retention)
 
     def stays(self, status: JobStatus) -> bool:

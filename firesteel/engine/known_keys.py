@@ -10,6 +10,7 @@ import difflib
 import logging
 
 from firesteel.common.configuration import Configuration
+from firesteel.common.older_keys import OLDER_KEYS
 
 __all__ = ["KNOWN", "misspelt", "warn_of_misspelt_keys"]
 
@@ -17,6 +18,7 @@ logger = logging.getLogger("firesteel")
 
 KNOWN = frozenset(
     (
+        "execution.buffer-timeout.enabled",
         "execution.buffer-timeout.interval",
         "execution.checkpointing.aligned-checkpoint-timeout",
         "execution.checkpointing.dir",
@@ -27,14 +29,13 @@ KNOWN = frozenset(
         "execution.checkpointing.mode",
         "execution.checkpointing.num-retained",
         "execution.checkpointing.savepoint-dir",
+        "execution.checkpointing.snapshot-compression",
+        "execution.checkpointing.storage",
         "execution.checkpointing.timeout",
         "execution.checkpointing.tolerable-failed-checkpoints",
-        "execution.checkpointing.unaligned",
         "execution.checkpointing.unaligned.enabled",
         "execution.checkpointing.unaligned.forced",
         "execution.runtime-mode",
-        "execution.savepoint.ignore-unclaimed-state",
-        "execution.savepoint.path",
         "execution.state-recovery.ignore-unclaimed-state",
         "execution.state-recovery.path",
         "firesteel.batch.interval",
@@ -51,15 +52,19 @@ KNOWN = frozenset(
         "firesteel.spark.jit",
         "firesteel.spark.ui",
         "firesteel.testing.crash-points",
+        "metrics.latency.interval",
         "parallelism.default",
         "pipeline.auto-generate-uids",
         "pipeline.auto-watermark-interval",
+        "pipeline.closure-cleaner-level",
+        "pipeline.force-avro",
+        "pipeline.force-kryo",
+        "pipeline.generic-types",
         "pipeline.global-job-parameters",
         "pipeline.max-parallelism",
         "pipeline.object-reuse",
         "pipeline.operator-chaining.chain-operators-with-different-max-parallelism",
         "pipeline.operator-chaining.enabled",
-        "restart-strategy",
         "restart-strategy.exponential-delay.attempts-before-reset-backoff",
         "restart-strategy.exponential-delay.backoff-multiplier",
         "restart-strategy.exponential-delay.initial-backoff",
@@ -72,13 +77,12 @@ KNOWN = frozenset(
         "restart-strategy.fixed-delay.attempts",
         "restart-strategy.fixed-delay.delay",
         "restart-strategy.type",
-        "state.backend.fs.checkpointdir",
         "state.backend.rocksdb.memory.fixed-per-slot",
         "state.backend.type",
         "state.changelog.enabled",
-        "state.checkpoints.dir",
-        "state.checkpoints.num-retained",
-        "state.savepoints.dir",
+        "task.cancellation.interval",
+        "task.cancellation.timeout",
+        *(older for keys in OLDER_KEYS.values() for older in keys),
     )
 )
 

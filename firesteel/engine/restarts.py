@@ -129,7 +129,7 @@ def restarts_of(configuration: Configuration, checkpointing: bool) -> Restarts:
     'NoRestarts'
     """
     default = "exponential-delay" if checkpointing else "none"
-    kind = configuration.get_string(f"{_KEY}.type", configuration.get_string(_KEY, default)).lower()
+    kind = configuration.get_string(f"{_KEY}.type", default).lower()
     if kind not in _KINDS:
         raise ConfigurationError(
             f"Setting '{_KEY}.type' should be none, fixed-delay, failure-rate or exponential-delay, got {kind!r}."

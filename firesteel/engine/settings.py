@@ -91,6 +91,5 @@ def _jit(configuration: Configuration) -> str:
 
 def _retained(configuration: Configuration) -> dict[str, str]:
     """How many checkpoints Spark keeps. It needs two: the last one, and the one before while that is not committed."""
-    older = configuration.get_integer("state.checkpoints.num-retained", 0)
-    wanted = configuration.get_integer("execution.checkpointing.num-retained", older)
+    wanted = configuration.get_integer("execution.checkpointing.num-retained", 0)
     return {"spark.sql.streaming.minBatchesToRetain": str(max(2, wanted))} if wanted > 0 else {}

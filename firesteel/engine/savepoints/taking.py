@@ -16,18 +16,18 @@ from firesteel.engine.savepoints.manifest import NAME, OperatorEntry, SavepointM
 from firesteel.engine.savepoints.places import Place
 from firesteel.errors import SavepointError
 
-__all__ = ["SAVEPOINT_DIRECTORIES", "abandon", "copy_sources", "dispose", "new_place", "outline"]
+__all__ = ["SAVEPOINT_DIRECTORY", "abandon", "copy_sources", "dispose", "new_place", "outline"]
 
-SAVEPOINT_DIRECTORIES = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
+SAVEPOINT_DIRECTORY = "execution.checkpointing.savepoint-dir"
 
 
 def new_place(directory: str | None, configuration: Configuration, job_id: str) -> Place:
     """A folder for one more savepoint, in the directory that was asked for or else configured."""
-    parent = directory or next((v for k in SAVEPOINT_DIRECTORIES if (v := configuration.get_string(k, ""))), "")
+    parent = directory or configuration.get_string(SAVEPOINT_DIRECTORY, "")
     if not parent:
         raise SavepointError(
             "Where should the savepoint go? Name a directory in the call, or set "
-            f"'{SAVEPOINT_DIRECTORIES[0]}' in the configuration."
+            f"'{SAVEPOINT_DIRECTORY}' in the configuration."
         )
     return Place.of(parent).inside(f"savepoint-{job_id[:6]}-{uuid.uuid4().hex[:12]}")
 
