@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from firesteel.common import Types
-from firesteel.connectors.sequence import SequenceSource
-from firesteel.connectors.source import SplitSource
+from firesteel.connectors.sequence import IndexEnumerator, NumberReader
 from firesteel.datastream import KeyedProcessFunction, RuntimeContext
 from firesteel.datastream.connectors import Source
 from firesteel.datastream.state import ValueStateDescriptor
@@ -12,11 +11,11 @@ from firesteel.datastream.state import ValueStateDescriptor
 ENDLESS = 1 << 60
 
 
-class FillThenSmall(SequenceSource):
+class FillThenSmall(IndexEnumerator):
     """Numbers: the first ``keys`` of them as fast as they come, then a few in each micro-batch."""
 
     def __init__(self, keys: int, batch: int) -> None:
-        super().__init__(0, ENDLESS)
+        super().__init__(ENDLESS)
         self.keys, self.batch = keys, batch
 
     def latest(self, position: int, max_records: int) -> int:
@@ -25,12 +24,15 @@ class FillThenSmall(SequenceSource):
         return position + self.batch
 
 
-class Numbers(Source):
+class Numbers(Source[None, int]):
     def __init__(self, keys: int, batch: int) -> None:
         self.keys, self.batch = keys, batch
 
-    def split_source(self) -> SplitSource:
+    def create_enumerator(self) -> FillThenSmall:
         return FillThenSmall(self.keys, self.batch)
+
+    def create_reader(self) -> NumberReader:
+        return NumberReader(0)
 
 
 class Replace(KeyedProcessFunction):

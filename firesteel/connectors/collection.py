@@ -5,26 +5,50 @@ from __future__ import annotations
 import pickle
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from firesteel.connectors.blocks import blocks
-from firesteel.connectors.source import CHUNK_RECORDS, Chunks, SplitSource
+from firesteel.connectors.source import CHUNK_RECORDS, Records, SourceReader, SplitEnumerator, SplitRange
+from firesteel.datastream.connectors.base import Source
 from firesteel.errors import SerializationError, short_repr
 from firesteel.runtime.frames import encode, first_unpicklable
 from firesteel.runtime.pace import about
 
-__all__ = ["CollectionSource"]
+__all__ = ["CollectionEnumerator", "CollectionReader", "CollectionSource"]
 
 _PIECE_BYTES = 4 << 20
 
 
-class CollectionSource(SplitSource):
-    """A list that travels with the job in pickled pieces; a task gets only the pieces it reads.
+class Pieces(NamedTuple):
+    """Neighbouring pieces of a collection, pickled."""
 
-    >>> source = CollectionSource.of(["a", "b", "c"])
-    >>> end = source.latest(source.initial(), 10)
-    >>> [list(source.read(share)) for share in source.plan(0, end, 2)]
-    [[(['a'], None)], [(['b', 'c'], None)]]
+    first: int
+    """The index of the first element."""
+    pickled: tuple[bytes, ...]
+
+
+class CollectionSource(Source[Pieces, Any]):
+    """The elements of a Python list."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self._values = values
+
+    def create_enumerator(self) -> CollectionEnumerator:
+        return CollectionEnumerator.of(self._values)
+
+    def create_reader(self) -> CollectionReader:
+        return CollectionReader()
+
+
+class CollectionEnumerator(SplitEnumerator[Pieces]):
+    """Has the list in pickled pieces; a task gets only the pieces it reads. A position is a number of elements.
+
+    >>> enumerator, reader = CollectionEnumerator.of(["a", "b", "c"]), CollectionReader()
+    >>> end = enumerator.latest(enumerator.initial(), 10)
+    >>> for (share,) in enumerator.plan(0, end, 2):
+    ...     list(reader.read(share.split, share.start, share.end))
+    [Records(values=['a'], timestamps=None)]
+    [Records(values=['b', 'c'], timestamps=None)]
     """
 
     def __init__(self, pieces: tuple[bytes, ...], ends: tuple[int, ...]) -> None:
@@ -34,7 +58,7 @@ class CollectionSource(SplitSource):
         self._size = ends[-1] if ends else 0
 
     @classmethod
-    def of(cls, values: list[Any]) -> CollectionSource:
+    def of(cls, values: list[Any]) -> CollectionEnumerator:
         pieces: list[bytes] = []
         ends: list[int] = []
         try:
@@ -49,9 +73,6 @@ class CollectionSource(SplitSource):
                 "Records must be plain data or instances of classes at the top level of a module."
             ) from error
         return cls(tuple(pieces), tuple(ends))
-
-    def for_tasks(self) -> CollectionSource:
-        return CollectionSource((), self._ends[-1:])
 
     def ends_within(self, records: int) -> bool:
         return self._size <= records
@@ -68,13 +89,13 @@ class CollectionSource(SplitSource):
     def count(self, start: int, end: int) -> int:
         return end - start
 
-    def plan(self, start: int, end: int, parallelism: int) -> list[Any]:
-        return [None if block is None else self._share(*block) for block in blocks(start, end, parallelism)]
+    def plan(self, start: int, end: int, parallelism: int) -> list[list[SplitRange[Pieces]]]:
+        return [[] if block is None else [self._share(*block)] for block in blocks(start, end, parallelism)]
 
-    def _share(self, low: int, high: int) -> Any:
+    def _share(self, low: int, high: int) -> SplitRange[Pieces]:
         first, last = bisect_right(self._ends, low), bisect_left(self._ends, high)
         begin = self._ends[first - 1] if first else 0
-        return (low - begin, high - low, self._pieces[first : last + 1])
+        return SplitRange(Pieces(begin, self._pieces[first : last + 1]), low, high)
 
     def size(self, start: int, end: int) -> int:
         if start >= end:
@@ -87,14 +108,16 @@ class CollectionSource(SplitSource):
         low, high = self._ends[at - 1] if at else 0, self._ends[at]
         return len(self._pieces[at]) * (min(end, high) - max(start, low)) / (high - low)
 
-    def read(self, share: Any) -> Chunks:
-        skip, left, pieces = share
-        for piece in pieces:
+
+class CollectionReader(SourceReader[Pieces, Any]):
+    def read(self, split: Pieces, start: int, end: int) -> Iterator[Records[Any]]:
+        skip, left = start - split.first, end - start
+        for piece in split.pickled:
             values = pickle.loads(piece)[skip : skip + left]
             skip = 0
             left -= len(values)
             if values:
-                yield values, None
+                yield Records(values)
 
 
 def _pickled(values: list[Any]) -> Iterator[tuple[int, bytes]]:

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from firesteel.connectors.blocks import blocks
-from firesteel.connectors.source import CHUNK_RECORDS, Chunks, SplitSource
+from firesteel.connectors.source import CHUNK_RECORDS, Records, SourceReader, SplitEnumerator, SplitRange
 from firesteel.datastream.functions import Function
 
-__all__ = ["GeneratedSource", "SequenceSource"]
+__all__ = ["GeneratorReader", "IndexEnumerator", "NumberReader"]
 
 
-class SequenceSource(SplitSource):
-    """All integers from ``start`` to ``end``, both included.
+class IndexEnumerator(SplitEnumerator[None]):
+    """Indexes from 0 on, so many in all, or without end; at most so many a second. A position is the next index.
 
-    >>> source = SequenceSource(5, 8)
-    >>> [list(source.read(share)) for share in source.plan(0, source.latest(0, 100), 2)]
-    [[([5, 6], None)], [([7, 8], None)]]
+    >>> IndexEnumerator(5).plan(0, 4, parallelism=2)
+    [[SplitRange(split=None, start=0, end=2, name=None)], [SplitRange(split=None, start=2, end=4, name=None)]]
     """
 
-    def __init__(self, start: int, end: int) -> None:
-        self._start = start
-        self._size = max(0, end - start + 1)
+    def __init__(self, count: int | None, per_second: float | None = None) -> None:
+        self.bounded = count is not None
+        self._size = (1 << 62) if count is None else count
+        self._per_second = per_second
+        self._epoch: float | None = None
+        self._allowed = 0.0
 
     def ends_within(self, records: int) -> bool:
         return self._size <= records
@@ -32,7 +34,17 @@ class SequenceSource(SplitSource):
         return 0
 
     def latest(self, position: int, max_records: int) -> int:
-        return min(self._size, position + max_records)
+        if self._per_second is None:
+            return min(self._size, position + max_records)
+        now = time.monotonic()
+        if self._epoch is None:
+            self._epoch = now
+        # The allowance counts from this run's start, not from the first run's: a restart makes no burst.
+        self._allowed += (now - self._epoch) * self._per_second
+        self._epoch = now
+        reached = min(self._size, position + min(max_records, int(self._allowed)))
+        self._allowed -= reached - position
+        return reached
 
     def ended(self, position: int) -> bool:
         return position >= self._size
@@ -40,46 +52,35 @@ class SequenceSource(SplitSource):
     def count(self, start: int, end: int) -> int:
         return end - start
 
-    def plan(self, start: int, end: int, parallelism: int) -> list[Any]:
-        return list(blocks(start, end, parallelism))
-
-    def read(self, share: Any) -> Chunks:
-        low, high = share
-        for start in range(low, high, CHUNK_RECORDS):
-            end = min(start + CHUNK_RECORDS, high)
-            yield list(range(self._start + start, self._start + end)), None
+    def plan(self, start: int, end: int, parallelism: int) -> list[list[SplitRange[None]]]:
+        return [[] if block is None else [SplitRange(None, *block)] for block in blocks(start, end, parallelism)]
 
 
-class GeneratedSource(SequenceSource):
-    """Records that a function makes of an index, at most so many a second, for ever or up to a count.
+class NumberReader(SourceReader[None, int]):
+    """The numbers from ``first`` on.
+
+    >>> list(NumberReader(5).read(None, 2, 4))
+    [Records(values=[7, 8], timestamps=None)]
+    """
+
+    def __init__(self, first: int) -> None:
+        self._first = first
+
+    def read(self, split: None, start: int, end: int) -> Iterator[Records[int]]:
+        for low in range(start, end, CHUNK_RECORDS):
+            high = min(low + CHUNK_RECORDS, end)
+            yield Records(list(range(self._first + low, self._first + high)))
+
+
+class GeneratorReader(SourceReader[None, Any]):
+    """Records that a function makes of an index.
 
     ``rich`` is what is opened and closed in each task: the object that the function belongs to, if it has a life.
     """
 
-    def __init__(
-        self, function: Callable[[int], Any], count: int | None, per_second: float | None, rich: Function | None = None
-    ) -> None:
-        super().__init__(0, (count if count is not None else 1 << 62) - 1)
-        self.bounded = count is not None
+    def __init__(self, function: Callable[[int], Any], rich: Function | None = None) -> None:
         self._function = function
         self._rich = rich
-        self._per_second = per_second
-        self._epoch: float | None = None
-        self._allowed = 0.0
-
-    def latest(self, position: int, max_records: int) -> int:
-        if self._per_second is not None:
-            now = time.monotonic()
-            if self._epoch is None:
-                self._epoch = now
-            # The allowance counts from this run's start, not from the first run's: a restart makes no burst.
-            self._allowed += (now - self._epoch) * self._per_second
-            self._epoch = now
-            max_records = min(max_records, int(self._allowed))
-            reached = super().latest(position, max_records)
-            self._allowed -= reached - position
-            return reached
-        return super().latest(position, max_records)
 
     def open(self, context: Any) -> None:
         if self._rich is not None:
@@ -89,8 +90,8 @@ class GeneratedSource(SequenceSource):
         if self._rich is not None:
             self._rich.close()
 
-    def read(self, share: Any) -> Chunks:
+    def read(self, split: None, start: int, end: int) -> Iterator[Records[Any]]:
         function = self._function
-        for indexes, _ in super().read(share):
+        for low in range(start, end, CHUNK_RECORDS):
             # No map(): it would take a StopIteration of the function for the end.
-            yield [function(index) for index in indexes], None
+            yield Records([function(index) for index in range(low, min(low + CHUNK_RECORDS, end))])

@@ -8,16 +8,17 @@ import math
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 from firesteel.connectors.blocks import blocks, scattered, spread
 from firesteel.connectors.record_log import RecordLog
-from firesteel.connectors.source import CHUNK_RECORDS, Chunks, SplitSource
+from firesteel.connectors.source import CHUNK_RECORDS, Records, SourceReader, SplitEnumerator, SplitRange
+from firesteel.datastream.connectors.base import Source
 from firesteel.errors import CheckpointError, ConnectorError, ProgramError
 
-__all__ = ["SocketSource"]
+__all__ = ["SocketEnumerator", "SocketReader", "SocketSource"]
 
 logger = logging.getLogger("firesteel.connectors.socket")
 
@@ -27,7 +28,21 @@ RETRY_SECONDS = 0.5
 WARN_SECONDS = 30.0
 
 
-class SocketSource(SplitSource):
+class SocketSource(Source[list[bytes], str]):
+    """Delimited text from a server."""
+
+    def __init__(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = -1) -> None:
+        self._enumerator = SocketEnumerator(hostname, port, delimiter, max_retry)
+        self._reader = SocketReader(delimiter)
+
+    def create_enumerator(self) -> SocketEnumerator:
+        return self._enumerator
+
+    def create_reader(self) -> SocketReader:
+        return self._reader
+
+
+class SocketEnumerator(SplitEnumerator[list[bytes]]):
     """Delimited text from a server. Bytes go to a log in the job's directory as they come; positions are the log's, and
     only what was synced to disk is offered. It connects when it is asked for more than it has: what it receives
     must not take the place of something that the log has lost, and whoever only repeats a batch receives nothing.
@@ -188,19 +203,28 @@ class SocketSource(SplitSource):
     def size(self, start: int, end: int) -> int:
         return end - start
 
-    def plan(self, start: int, end: int, parallelism: int) -> list[Any]:
+    def plan(self, start: int, end: int, parallelism: int) -> list[list[SplitRange[list[bytes]]]]:
         self._check(end)
         records = self._log.records(start, end)
+        shares: list[list[bytes] | None]
         if len(records) < parallelism:
-            return spread([[record] for record in records], scattered(start), parallelism)
-        return [records[low:high] for low, high in filter(None, blocks(0, len(records), parallelism))]
+            shares = spread([[record] for record in records], scattered(start), parallelism)
+        else:
+            shares = [records[low:high] for low, high in filter(None, blocks(0, len(records), parallelism))]
+        return [[SplitRange(share, 0, len(share))] if share else [] for share in shares]
 
-    def read(self, share: Any) -> Chunks:
-        for start in range(0, len(share), CHUNK_RECORDS):
-            part = share[start : start + CHUNK_RECORDS]
-            texts = [record.decode("utf-8", "replace") for record in part]
+
+class SocketReader(SourceReader[list[bytes], str]):
+    """Decodes text: a share holds it."""
+
+    def __init__(self, delimiter: str = "\n") -> None:
+        self._lines = delimiter == "\n"
+
+    def read(self, split: list[bytes], start: int, end: int) -> Iterator[Records[str]]:
+        for first in range(start, end, CHUNK_RECORDS):
+            texts = [record.decode("utf-8", "replace") for record in split[first : min(first + CHUNK_RECORDS, end)]]
             # As in Flink, lines may end in \r\n.
-            yield [text.removesuffix("\r") for text in texts] if self._delimiter == b"\n" else texts, None
+            yield Records([text.removesuffix("\r") for text in texts] if self._lines else texts)
 
 
 class _Ends:

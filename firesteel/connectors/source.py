@@ -1,112 +1,136 @@
-"""The port that every source implements: positions, shares, and reading a share.
+"""The port that every source implements: an enumerator, which plans, and a reader, which reads.
 
-Positions are small JSON values. Spark writes them into its offset log before a batch runs, so a replayed batch reads
-exactly what the first attempt read. ``plan`` and ``latest`` run in the driver, ``read`` runs in tasks.
+A :class:`SplitEnumerator` runs once per job, beside the driver. It says how far a batch reads, as a *position*, and
+which ranges of which splits that are. Positions are small JSON values. Spark writes them into its offset log before a
+batch runs, so a batch that is repeated reads exactly what its first attempt read. A :class:`SourceReader` runs in each
+task and reads the ranges that its subtask gets. docs/writing-a-source.md shows both at work.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
-__all__ = ["CHUNK_RECORDS", "Chunk", "Chunks", "Split", "SplitSource"]
+__all__ = ["CHUNK_RECORDS", "Position", "Records", "SourceReader", "SplitEnumerator", "SplitRange"]
 
 CHUNK_RECORDS = 8192
-"""Records that a source hands over at once."""
+"""Records that a reader hands over at once, unless they are large."""
 
-Chunk = tuple[list[Any], list[int] | None]
-Chunks = Iterator[Chunk]
+Position = Any
+"""A JSON value."""
 
-
-@dataclass(frozen=True)
-class Split:
-    """Among what a source reads: the chunks that follow are of this split."""
-
-    name: str
+SplitT = TypeVar("SplitT")
+T = TypeVar("T")
+S = TypeVar("S")
 
 
-class SplitSource(ABC):
-    """A source of records that can be read again from any position it reported."""
+class Records(NamedTuple, Generic[T]):
+    """Some records in a row, with a timestamp each where the source knows event time.
+
+    >>> Records(["a", "b"])
+    Records(values=['a', 'b'], timestamps=None)
+    """
+
+    values: list[T]
+    timestamps: list[int] | None = None
+    """In milliseconds."""
+
+
+class SplitRange(NamedTuple, Generic[S]):
+    """What a task reads of one split in one batch: from ``start`` up to, and not including, ``end``."""
+
+    split: S
+    """What the reader needs to know of the split. It is pickled."""
+    start: Position
+    end: Position
+    name: str | None = None
+    """The split's name, if it has an event time of its own: see :meth:`SplitEnumerator.splits`."""
+
+
+class SplitEnumerator(ABC, Generic[SplitT]):
+    """Plans what each batch reads. It travels to the process that plans before ``start`` is called: connections and
+    threads are made there, not in the constructor.
+
+    This is the general contract, for sources whose positions are of their own kind. For one that consists of
+    partitions there is :class:`~firesteel.connectors.partitions.PartitionEnumerator`, which keeps a position for each.
+    """
 
     bounded: bool = True
     """Whether the source ends by itself."""
     splittable: bool = True
-    """Whether one batch of it can be read by several tasks, each a block of its own."""
-
+    """Whether one batch of it can be cut into a block for each of any number of tasks."""
     keeps_files: bool = False
-    """Whether the source writes files of its own into the directory that ``start`` gets."""
+    """Whether it writes files of its own into the directory that ``start`` gets."""
 
-    def start(self, directory: str) -> None:  # noqa: B027 - optional to override
-        """Called once in the driver before anything else; ``directory`` is durable with the job's checkpoint."""
+    def start(self, directory: str) -> None:
+        """Called once before anything else; ``directory`` is durable with the job's checkpoint."""
 
-    def stop(self) -> None:  # noqa: B027 - optional to override
-        """Called once in the driver at the end."""
-
-    def for_tasks(self) -> SplitSource:
-        """What travels to the tasks: only what ``read`` needs."""
-        return self
+    def stop(self) -> None:
+        """Called once at the end."""
 
     def ends_within(self, records: int) -> bool:
         """Whether it is known, before the source starts, to have no more than so many records."""
         return False
 
     @abstractmethod
-    def initial(self) -> Any:
+    def initial(self) -> Position:
         """The position before the first record."""
 
     @abstractmethod
-    def latest(self, position: Any, max_records: int) -> Any:
+    def latest(self, position: Position, max_records: int) -> Position:
         """The position after at most ``max_records`` more records that are there now; the same if there are none."""
 
     @abstractmethod
-    def ended(self, position: Any) -> bool:
+    def ended(self, position: Position) -> bool:
         """Whether nothing can come after this position."""
 
     @abstractmethod
-    def count(self, start: Any, end: Any) -> int:
+    def count(self, start: Position, end: Position) -> int:
         """How many records lie between two positions (an estimate is enough)."""
 
-    def size(self, start: Any, end: Any) -> int | None:
+    def size(self, start: Position, end: Position) -> int | None:
         """About how many bytes lie between two positions, where the source knows it before it reads them. A batch is
         limited by bytes as well as by records. A source that answers must answer ``latest`` the same when it is asked
         again for fewer records."""
         return None
 
     @abstractmethod
-    def plan(self, start: Any, end: Any, parallelism: int) -> list[Any]:
-        """What each subtask reads between two positions, in order: subtask 0 the first block, and so on."""
+    def plan(self, start: Position, end: Position, parallelism: int) -> list[list[SplitRange[SplitT]]]:
+        """What each subtask reads between two positions, in order. Two calls with the same positions give the same."""
 
-    def splits(self, position: Any, parallelism: int) -> list[list[str]] | None:
-        """The splits that may bring records after a position, per subtask that reads them.
+    def splits(self, position: Position, parallelism: int) -> list[list[str]] | None:
+        """The names of the splits that may bring records after a position, per subtask that reads them.
 
-        A split is a part of the source with an event time of its own: a partition, or a file of several that are read
-        side by side. A watermark strategy on the source works on each by itself, and the slowest of them decides. So a
-        split must be named here as long as others have to wait for it, whether a batch has records of it or not. It
-        stays with its subtask as long as there are as many of them.
-        None is for a source whose subtasks read one piece each.
+        These are splits with an event time of their own: partitions, or files that are read side by side. A
+        watermark strategy on the source works on each by itself, and the slowest of them decides. So a split must be
+        named here as long as others have to wait for it, whether a batch has records of it or not. It stays with its
+        subtask as long as there are as many of them. None is for a source whose subtasks read one piece each.
         """
         return None
 
-    def open(self, context: Any) -> None:  # noqa: B027 - optional to override
-        """Called once in each task before its first share, with the task's runtime context."""
-
-    def close(self) -> None:  # noqa: B027 - optional to override
-        """Called once in each task that opened it, after the last share or when the job ends otherwise."""
-
-    @abstractmethod
-    def read(self, share: Any) -> Iterator[Chunk | int | Split]:
-        """The records of a share, in chunks, each with its timestamps or None.
-
-        A source that has :meth:`splits` says of which one the following chunks are. A source that knows event time
-        itself may put watermarks between them, as plain ints.
-        """
-
-    def processing_time(self, position: Any) -> int | None:
+    def processing_time(self, position: Position) -> int | None:
         """The processing time of the batch that ends at this position, where the source decides it: a script of
         a test, or a recording that is played again. None leaves it to the clock."""
         return None
 
-    def committed(self, position: Any) -> None:  # noqa: B027 - optional to override
+    def committed(self, position: Position) -> None:
         """The batch that ended at this position is complete; what lies before will never be asked for again."""
+
+
+class SourceReader(ABC, Generic[SplitT, T]):
+    """Reads ranges of splits in one subtask. It serves many batches; after a failure there is a new one.
+
+    It travels to the task before ``open`` is called: connections are made there, not in the constructor.
+    """
+
+    def open(self, context: Any) -> None:
+        """Called once before the first range, with the task's runtime context."""
+
+    @abstractmethod
+    def read(self, split: SplitT, start: Position, end: Position) -> Iterator[Records[T] | int]:
+        """The records of a range, in pieces of some thousand. The same range gives the same records, however often it
+        is read. A source that knows event time itself may put watermarks between them, as plain ints."""
+
+    def close(self) -> None:
+        """Called once if it was opened, after the last range or when the job ends otherwise."""

@@ -11,39 +11,53 @@ from typing import Any
 
 from firesteel.connectors.blocks import blocks
 from firesteel.connectors.compressed import Lengths, codec_of
-from firesteel.connectors.source import Chunks, SplitSource
+from firesteel.connectors.source import Records, SourceReader, SplitEnumerator, SplitRange
 from firesteel.connectors.text_positions import Entry, FileState, Position, TextPosition
-from firesteel.connectors.text_reading import Range, RangeReader
+from firesteel.connectors.text_reading import FileSplit, RangeReader
+from firesteel.datastream.connectors.base import Source
 from firesteel.errors import InputError, ProgramError
 
-__all__ = ["TextFileSource"]
+__all__ = ["TextFileEnumerator", "TextFileReader", "TextFileSource"]
 
 BYTES_PER_RECORD = 64
 """A guess at a line's length, for sizing batches; the sizes adapt to how long a batch takes."""
 
-_OWN = ("_lengths", "_reader", "_recent")
-"""What belongs to the process that uses a source."""
+_OWN = ("_lengths", "_recent")
+"""What belongs to the process that uses an enumerator."""
 _RECENT = 4
 
+Range = SplitRange[FileSplit]
 
-class TextFileSource(SplitSource):
-    """The lines that one or more files have when the program is built, file by file.
+
+class TextFileSource(Source[FileSplit, str]):
+    """The lines that a file, or all files of a folder, have when the program is built, file by file."""
+
+    def __init__(self, path: str, charset: str = "UTF-8", errors: str = "strict") -> None:
+        self._path, self._charset, self._errors = path, charset, errors
+
+    def create_enumerator(self) -> TextFileEnumerator:
+        _check_charset(self._charset, self._errors)
+        return TextFileEnumerator.of(self._path)
+
+    def create_reader(self) -> TextFileReader:
+        return TextFileReader(self._charset, self._errors)
+
+
+class TextFileEnumerator(SplitEnumerator[FileSplit]):
+    """Plans batches of files.
 
     A position says how far each file was read that was begun, and how the file looked then. So a job that goes on from
     it reads files that were added, and what was added to a file. A file that was changed otherwise is an error that
     names it.
     """
 
-    def __init__(self, files: tuple[FileState, ...], charset: str, errors: str = "strict") -> None:
+    def __init__(self, files: tuple[FileState, ...]) -> None:
         self._files = {file.path: file for file in files}
-        self._charset = charset
-        self._errors = errors
         self._size = sum(file.size for file in files)
         self._start()
 
     def _start(self) -> None:
         self._lengths = Lengths()
-        self._reader = RangeReader(self._charset, self._errors)
         self._recent: list[tuple[Any, TextPosition]] = []
         """The positions that were asked for last: with many files, one takes long to make out."""
 
@@ -55,18 +69,14 @@ class TextFileSource(SplitSource):
         self._start()
 
     @classmethod
-    def of(cls, path: str, charset: str = "UTF-8", errors: str = "strict") -> TextFileSource:
+    def of(cls, path: str) -> TextFileEnumerator:
         """All that is needed to read a file (or every file of a folder) as it is now."""
         path = path.removeprefix("file://")
         if not os.path.exists(path):
             raise ProgramError(f"read_text_file(): there is no file or folder {path!r}.")
-        _check_charset(charset, errors)
         names = sorted(_inside(path)) if os.path.isdir(path) else [path]
         files = tuple(_state(os.path.abspath(name)) for name in names)
-        return cls(tuple(file for file in files if file.size), charset, errors)
-
-    def for_tasks(self) -> TextFileSource:
-        return TextFileSource((), self._charset, self._errors)
+        return cls(tuple(file for file in files if file.size))
 
     def ends_within(self, records: int) -> bool:
         plain = not any(map(codec_of, self._files))
@@ -126,36 +136,42 @@ class TextFileSource(SplitSource):
             return 0
         return sum(high - low for _, low, high, _ in self._known(end).since(self._known(start)))
 
-    # Reading
-
-    def plan(self, start: Any, end: Any, parallelism: int) -> list[Any]:
-        ranges = [Range(*one) for one in self._known(end).since(self._known(start))]
-        total = sum(one.high - one.low for one in ranges)
+    def plan(self, start: Any, end: Any, parallelism: int) -> list[list[Range]]:
+        found = self._known(end).since(self._known(start))
+        ranges = [SplitRange(FileSplit(file, mark), low, high) for file, low, high, mark in found]
+        total = sum(one.end - one.start for one in ranges)
         # All ranges in a row, cut into blocks of equal size, one for each subtask.
-        return [list(_cut(ranges, *block)) if block else None for block in blocks(0, total, parallelism)]
-
-    def read(self, share: Any) -> Chunks:
-        for one in share:
-            yield from self._reader.read(one)
-
-    def close(self) -> None:
-        self._reader.close()
+        return [list(_cut(ranges, *block)) if block else [] for block in blocks(0, total, parallelism)]
 
     def stop(self) -> None:
         self._lengths.close()
 
 
+class TextFileReader(SourceReader[FileSplit, str]):
+    """Reads lines."""
+
+    def __init__(self, charset: str = "UTF-8", errors: str = "strict") -> None:
+        self._reader = RangeReader(charset, errors)
+
+    def read(self, split: FileSplit, start: int, end: int) -> Iterator[Records[str]]:
+        return self._reader.read(split, start, end)
+
+    def close(self) -> None:
+        self._reader.close()
+
+
 def _cut(ranges: list[Range], low: int, high: int) -> Iterator[Range]:
     """What lies in a block of all ranges in a row. What cannot be cut belongs to the block in which it begins."""
-    sizes = [one.high - one.low for one in ranges]
+    sizes = [one.end - one.start for one in ranges]
     for one, first in zip(ranges, itertools.accumulate(sizes, initial=0), strict=False):
-        last = first + one.high - one.low
-        if codec_of(one.file.path) is not None:
+        last = first + one.end - one.start
+        file, mark = one.split
+        if codec_of(file.path) is not None:
             if low <= first < high:
                 yield one
         elif first < high and last > low:
-            mark = one.mark if last <= high else None
-            yield Range(one.file, one.low + max(0, low - first), one.low + min(last, high) - first, mark)
+            split = FileSplit(file, mark if last <= high else None)
+            yield SplitRange(split, one.start + max(0, low - first), one.start + min(last, high) - first)
 
 
 def _check_charset(charset: str, errors: str) -> None:

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import IO, NamedTuple
 
 from firesteel.connectors.compressed import codec_of, damaged, open_binary, skip
-from firesteel.connectors.source import CHUNK_RECORDS, Chunks
+from firesteel.connectors.source import CHUNK_RECORDS, Records
 from firesteel.connectors.text_positions import FileState, changed, gone
 from firesteel.errors import InputError
 
-__all__ = ["Range", "RangeReader"]
+__all__ = ["FileSplit", "RangeReader"]
 
 CHUNK_BYTES = 8 << 20
 
 
-class Range(NamedTuple):
-    """Bytes of a file, as it was when the batch was planned."""
+class FileSplit(NamedTuple):
+    """A file, as it was when the batch was planned."""
 
     file: FileState
-    low: int
-    high: int
     mark: int | None
-    """A checksum of what stands before ``high``, if it is known."""
+    """A checksum of what stands before the end of the range that is read, if it is known."""
 
 
 class _Opened(NamedTuple):
@@ -47,46 +46,46 @@ class RangeReader:
         self._errors = errors
         self._opened: _Opened | None = None
 
-    def read(self, one: Range) -> Chunks:
-        path = one.file.path
-        file, at = self._open(one)
+    def read(self, split: FileSplit, low: int, high: int) -> Iterator[Records[str]]:
+        state, path = split.file, split.file.path
+        file, at = self._open(state, low)
         # The file's last line ends where the file ended when the batch was planned, whatever was added since. Of a
         # compressed file, which must not change at all, that is its end anyway.
-        end = one.file.size if codec_of(path) is None else None
+        end = state.size if codec_of(path) is None else None
         lines: list[bytes] = []
         first, size = at, 0
         try:
-            while at < one.high:
+            while at < high:
                 line = self._line(file, path)
                 if not line:
-                    raise changed(path, f"it ends at byte {at} and had {one.high} when the batch was planned")
+                    raise changed(path, f"it ends at byte {at} and had {high} when the batch was planned")
                 if end is not None and at + len(line) > end:
                     line = line[: end - at]
                 at += len(line)
                 size += len(line)
                 lines.append(line)
                 if len(lines) >= CHUNK_RECORDS or size >= CHUNK_BYTES:
-                    yield self._decoded(lines, path, first), None
+                    yield Records(self._decoded(lines, path, first))
                     lines, first, size = [], at, 0
-            grown = one.file.compare(self._state(file, path))
-            if grown and one.mark is not None and not one.file.matches(one.high, one.mark):
+            grown = state.compare(self._state(file, path))
+            if grown and split.mark is not None and not state.matches(high, split.mark):
                 raise changed(path, "it was replaced by another one")
             if lines:
-                yield self._decoded(lines, path, first), None
+                yield Records(self._decoded(lines, path, first))
         except BaseException:
             file.close()
             raise
         if codec_of(path) is None:
             file.close()
         else:
-            self._opened = _Opened(path, one.file.size, one.file.modified, file, one.high, at)
+            self._opened = _Opened(path, state.size, state.modified, file, high, at)
 
-    def _open(self, one: Range) -> tuple[IO[bytes], int]:
+    def _open(self, state: FileState, low: int) -> tuple[IO[bytes], int]:
         """The file at the first line that starts in the range."""
-        path, low = one.file.path, one.low
+        path = state.path
         opened, self._opened = self._opened, None
         if opened is not None:
-            same = opened[:3] == (path, one.file.size, one.file.modified)
+            same = opened[:3] == (path, state.size, state.modified)
             if same and opened.high == low:
                 return opened.file, opened.at
             opened.file.close()
@@ -95,7 +94,7 @@ class RangeReader:
         except FileNotFoundError:
             raise gone(path) from None
         try:
-            one.file.compare(self._state(file, path))
+            state.compare(self._state(file, path))
             if not low:
                 return file, 0
             if codec_of(path) is None:

@@ -15,7 +15,7 @@ from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.connectors.collection import CollectionSource
 from firesteel.connectors.socket import SocketSource
-from firesteel.connectors.source import SplitSource
+from firesteel.connectors.source import SourceReader, SplitEnumerator
 from firesteel.connectors.text import TextFileSource
 from firesteel.datastream.checkpoint_config import CheckpointConfig
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
@@ -259,11 +259,11 @@ class StreamExecutionEnvironment:
                 )
             if convert is not None:
                 elements = list(map(convert, elements))
-        return self._source("Source: Collection Source", CollectionSource.of(elements), type_info, parallel=False)
+        return self._source("Source: Collection Source", CollectionSource(elements), type_info, parallel=False)
 
     def from_source(
         self,
-        source: Source,
+        source: Source[Any, Any],
         watermark_strategy: WatermarkStrategy,
         source_name: str,
         type_info: TypeInformation | None = None,
@@ -275,7 +275,7 @@ class StreamExecutionEnvironment:
         # One that says nothing leaves event time to the source.
         silent = given.kind == "none" and given.timestamp_assigner is None and given.idle_timeout_ms is None
         strategy = None if silent else given
-        return self._source(f"Source: {source_name}", source.split_source(), type_info, strategy=strategy)
+        return self._source(f"Source: {source_name}", source, type_info, strategy=strategy)
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8", errors: str = "strict") -> DataStream:
         """A bounded stream of the lines of a file, or of all files of a folder, that are there now.
@@ -284,7 +284,7 @@ class StreamExecutionEnvironment:
         fail the job, with file and line; ``errors="replace"`` puts U+FFFD in their place, as PyFlink does. A job that
         goes on from a checkpoint or savepoint also reads files and lines that were added since.
         """
-        source = TextFileSource.of(file_path, charset_name, errors)
+        source = TextFileSource(file_path, charset_name, errors)
         return self._source("Source: Text File", source, Types.STRING(), parallel=False)
 
     def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = -1) -> DataStream:
@@ -299,14 +299,21 @@ class StreamExecutionEnvironment:
     def _source(
         self,
         name: str,
-        source: SplitSource,
+        source: Source[Any, Any],
         type_info: TypeInformation | None,
         parallel: bool = True,
         strategy: WatermarkStrategy | None = None,
     ) -> DataStream:
+        enumerator, reader = source.create_enumerator(), source.create_reader()
+        for made, kind in ((enumerator, SplitEnumerator), (reader, SourceReader)):
+            if not isinstance(made, kind):
+                raise ProgramError(
+                    f"A source's enumerator and reader are a SplitEnumerator and a SourceReader; "
+                    f"{type(source).__name__} makes {short_repr(made, 80)} where a {kind.__name__} should be."
+                )
         node = self._program.add(
             name=name,
-            spec=SourceSpec(source, strategy, self._config.get_auto_watermark_interval()),
+            spec=SourceSpec(enumerator, reader, strategy, self._config.get_auto_watermark_interval()),
             inputs=(),
             built_at=caller_location(),
             output_type=type_info,
@@ -368,8 +375,8 @@ class StreamExecutionEnvironment:
         if mode is RuntimeExecutionMode.AUTOMATIC:
             mode = RuntimeExecutionMode.BATCH if graph.graph.bounded else RuntimeExecutionMode.STREAMING
         if mode is RuntimeExecutionMode.BATCH and not graph.graph.bounded:
-            endless = [n for n in graph.graph.nodes.values() if isinstance(n.spec, SourceSpec)]
-            first = next(n for n in endless if not n.spec.source.bounded)  # type: ignore[attr-defined]
+            endless = (number for number, one in graph.graph.enumerators.items() if not one.bounded)
+            first = graph.graph.nodes[next(endless)]
             raise ProgramError(
                 f"BATCH mode needs sources that end, but {first.name!r} (built at {first.built_at}) does not. "
                 "Use RuntimeExecutionMode.STREAMING or AUTOMATIC."

@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from firesteel.common.path_names import path_name
-from firesteel.connectors.source import SplitSource
+from firesteel.connectors.source import SplitEnumerator, SplitRange
 from firesteel.engine.alignment import aligned, strategy_of, watermark_assigners
 from firesteel.engine.processing_time import ProcessingClock
 from firesteel.engine.settings import Settings
 from firesteel.graph.job_graph import JobGraph
-from firesteel.graph.specs import SourceSpec
 from firesteel.runtime.failures import describe
 from firesteel.runtime.task import SourceShare
 
@@ -137,10 +136,9 @@ class Coordinator:
         self._clock = clock or ProcessingClock()
         self._restore = restore
         self._union_lists = union_lists
-        self._sources: dict[str, SplitSource] = {}
-        for node in graph.graph.nodes.values():
-            if isinstance(node.spec, SourceSpec):
-                self._sources[str(node.id)] = node.spec.source
+        self._sources: dict[str, SplitEnumerator[Any]] = {
+            str(node_id): enumerator for node_id, enumerator in graph.graph.enumerators.items()
+        }
         self._uids = {str(node.id): node.uid for node in graph.graph.nodes.values()}
         self._bounded = graph.graph.bounded
         target = settings.target_ms or (TARGET_MS if self._bounded else LATENCY_TARGET_MS)
@@ -302,7 +300,7 @@ class Coordinator:
         with self._naming(node_id):
             return self._sources[node_id].ended(position)
 
-    def _reach(self, source: SplitSource, position: Any, records: int) -> tuple[Any, int]:
+    def _reach(self, source: SplitEnumerator[Any], position: Any, records: int) -> tuple[Any, int]:
         """How far a source is read: so many records at most, and fewer where they are too many bytes; and how many
         that would be."""
         room = max(1, self._settings.max_bytes // max(1, len(self._sources)))
@@ -330,7 +328,7 @@ class Coordinator:
         if end["last"]:
             self._fresh = False
         width = self._graph.stages[0].parallelism
-        shares: list[dict[int, Any]] = [{} for _ in range(width)]
+        shares: list[dict[int, list[SplitRange[Any]]]] = [{} for _ in range(width)]
         ended = set()
         for node_id, source in self._sources.items():
             here, there = start["positions"].get(node_id), end["positions"][node_id]
@@ -342,8 +340,9 @@ class Coordinator:
                 continue
             with self._naming(node_id):
                 parts = source.plan(here, there, self._graph.source_parallelism[int(node_id)])
-            for subtask, part in enumerate(parts):
-                shares[subtask][int(node_id)] = part
+            for subtask, ranges in enumerate(parts):
+                if ranges:
+                    shares[subtask][int(node_id)] = ranges
         restored: list[Any] = [None] * width
         if self._restore is not None and start["batch"] == 0:
             restored = list(self._restore.shares(self._graph, width))

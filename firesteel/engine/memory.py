@@ -203,6 +203,8 @@ class MemoryJob(JobRun):
         self._planned, self._done = None, batch
         # 5. Sinks commit.
         context.commits.settle()
+        # 6. Sources may let go of what lies before it.
+        self._coordinator.committed(self._offset)
 
     def _store(self, stage: int, subtask: int) -> VersionedStore:
         return self._stores.setdefault((stage, subtask), VersionedStore())

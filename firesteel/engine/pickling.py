@@ -100,7 +100,7 @@ def _sentence(what: str, node: StreamNode, holder: Any, error: Exception) -> str
     )
 
 
-_HOLDING = ("function", "source", "sink", "strategy", "selector", "partitioner", "spec")
+_HOLDING = ("function", "enumerator", "reader", "sink", "strategy", "selector", "partitioner", "spec")
 
 
 def _user_callables(holder: Any) -> list[Any]:

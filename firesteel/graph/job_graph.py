@@ -112,13 +112,17 @@ def _widen_sources(graph: StreamGraph, width: dict[int, int]) -> dict[int, int]:
         if not isinstance(node.spec, SourceSpec):
             continue
         found[node.id] = node.parallelism
-        if node.parallelism != 1 or not node.spec.source.splittable or node.spec.strategy is not None:
+        if node.parallelism != 1 or not _splittable(node.spec) or node.spec.strategy is not None:
             # One generator of watermarks was asked for, not one per block.
             continue
         chain = _implicit_readers(graph, node)
         if chain is not None:
             found[node.id] = width[node.id] = chain
     return found
+
+
+def _splittable(spec: SourceSpec) -> bool:
+    return spec.enumerator is not None and spec.enumerator.splittable
 
 
 def _implicit_readers(graph: StreamGraph, node: StreamNode) -> int | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from firesteel.common.watermark_strategy import WatermarkStrategy
+from firesteel.connectors.source import SourceReader, SplitEnumerator
 
 if TYPE_CHECKING:
     from firesteel.datastream.operators import StreamOperator
@@ -75,9 +76,11 @@ class OperatorSpec:
 
 @dataclass(frozen=True)
 class SourceSpec(OperatorSpec):
-    """Reads from outside. ``source`` is a :class:`firesteel.connectors.source.SplitSource`."""
+    """Reads from outside."""
 
-    source: Any
+    enumerator: SplitEnumerator[Any] | None
+    """Plans what each batch reads. Tasks do not have it: it may hold all the elements of a collection."""
+    reader: SourceReader[Any, Any]
     strategy: WatermarkStrategy | None = None
     """How event time is made, per split of the source; None leaves it to the source itself."""
     interval: int = 0

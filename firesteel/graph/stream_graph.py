@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from typing import Any
 
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.connectors.source import SplitSource
+from firesteel.connectors.source import SplitEnumerator
 from firesteel.errors import Location, ProgramError
 from firesteel.graph.specs import OperatorSpec, SourceSpec, UnionSpec
 from firesteel.graph.transformations import Chaining, Edge, Partitioning, Program, Ship, Transformation
@@ -61,13 +62,14 @@ class StreamGraph:
         return [edge for edge in self.edges if edge.source == node_id]
 
     @property
-    def sources(self) -> list[SplitSource]:
-        specs = (node.spec for node in self.nodes.values())
-        return [spec.source for spec in specs if isinstance(spec, SourceSpec)]
+    def enumerators(self) -> dict[int, SplitEnumerator[Any]]:
+        """What plans the batches of each source, by its node. Tasks have none."""
+        specs = ((node.id, node.spec) for node in self.nodes.values())
+        return {n: spec.enumerator for n, spec in specs if isinstance(spec, SourceSpec) and spec.enumerator is not None}
 
     @property
     def bounded(self) -> bool:
-        return all(source.bounded for source in self.sources)
+        return all(enumerator.bounded for enumerator in self.enumerators.values())
 
 
 def default_max_parallelism(parallelism: int) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from firesteel.connectors.source import SplitRange
 from firesteel.datastream.connectors.base import SinkIdentity
 from firesteel.errors import SerializationError
 from firesteel.graph.job_graph import Exchange, JobGraph
@@ -83,7 +84,7 @@ class SourceShare:
     subtask: int
     time: int
     last: bool
-    shares: dict[int, Any]
+    shares: dict[int, list[SplitRange[Any]]]
     """Per source node what this subtask reads of it."""
     ended: frozenset[int]
     """Sources that have nothing left after this batch."""
@@ -275,7 +276,7 @@ class StageTask:
             records = 0
             for node_id, operator in self._operators.items():
                 if isinstance(operator, SourceOperator):
-                    for count in operator.read(share.shares.get(node_id), node_id in share.ended, self._pace):
+                    for count in operator.read(share.shares.get(node_id, ()), node_id in share.ended, self._pace):
                         records += count
                         self._weigh(count)
                         yield from self._drain()

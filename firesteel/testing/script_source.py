@@ -5,18 +5,26 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
-from firesteel.connectors.source import Chunk, Split, SplitSource
+from firesteel.connectors.source import Records, SourceReader, SplitEnumerator, SplitRange
 from firesteel.datastream.connectors.base import Source
 from firesteel.errors import SerializationError, short_repr
 from firesteel.testing.crash import Crash
 from firesteel.testing.steps import ProcessingTime, Step, Watermark, checked, chunks, parts
 
-__all__ = ["ListSource", "ScriptReader"]
+__all__ = ["ListSource", "ScriptEnumerator", "ScriptReader"]
 
 
-class ListSource(Source):
+class StepSplit(NamedTuple):
+    """One step of one script, on its way to a subtask."""
+
+    pickled: bytes
+    with_elements: bool
+    """Elements come from one subtask, watermarks from all."""
+
+
+class ListSource(Source[StepSplit, Any]):
     """Each step is a micro-batch of its own: a list of elements, a watermark, or a moment of processing time.
 
     Elements are plain values, or :class:`~firesteel.testing.Record` where they have timestamps. A list may hold a
@@ -52,14 +60,17 @@ class ListSource(Source):
         scripts = steps if isinstance(steps, Mapping) else {"": steps}
         self._scripts = {name: [checked(step) for step in script] for name, script in scripts.items()}
 
-    def split_source(self) -> SplitSource:
+    def create_enumerator(self) -> ScriptEnumerator:
         times = [0]
         for together in zip_longest(*self._scripts.values()):
             moments = [step.milliseconds for step in together if isinstance(step, ProcessingTime)]
             times.append(max([times[-1], *moments]))
         scripted = any(isinstance(step, ProcessingTime) for script in self._scripts.values() for step in script)
         scripts = {name: [_pickled(step) for step in script] for name, script in self._scripts.items()}
-        return ScriptReader(scripts, [*times[1:], times[-1]] if scripted else [], self._splits, self._ends)
+        return ScriptEnumerator(scripts, [*times[1:], times[-1]] if scripted else [], self._splits, self._ends)
+
+    def create_reader(self) -> ScriptReader:
+        return ScriptReader()
 
 
 def _pickled(step: Step) -> bytes:
@@ -74,8 +85,8 @@ def _pickled(step: Step) -> bytes:
         ) from error
 
 
-class ScriptReader(SplitSource):
-    """The reader behind a ListSource. A position is a number of steps; the end of input is a last step, alone."""
+class ScriptEnumerator(SplitEnumerator[StepSplit]):
+    """The enumerator of a ListSource. A position is a number of steps; the end of input is a last step, alone."""
 
     splittable = False
 
@@ -86,9 +97,6 @@ class ScriptReader(SplitSource):
         self._end = max((len(script) for script in scripts.values()), default=0) + 1
         self._last = self._end if ends else self._end - 1
         self.bounded = ends
-
-    def for_tasks(self) -> SplitSource:
-        return ScriptReader({}, [], self._has_splits)
 
     def ends_within(self, records: int) -> bool:
         return self.bounded and self._end <= records
@@ -119,27 +127,27 @@ class ScriptReader(SplitSource):
         names = list(self._scripts)
         return [names[subtask::parallelism] if self._has_splits else names for subtask in range(parallelism)]
 
-    def plan(self, start: int, end: int, parallelism: int) -> list[Any]:
+    def plan(self, start: int, end: int, parallelism: int) -> list[list[SplitRange[StepSplit]]]:
+        shares = enumerate(self._shared_out(parallelism))
         return [
-            (subtask, [(name, self._scripts[name][start:end]) for name in names])
-            for subtask, names in enumerate(self._shared_out(parallelism))
+            [self._range(name, step, subtask) for step in range(start, end) for name in names if self._has(name, step)]
+            for subtask, names in shares
         ]
 
-    def read(self, share: Any) -> Iterator[Chunk | int | Split]:
-        subtask, scripts = share
-        for together in zip_longest(*(steps for _, steps in scripts)):
-            for (name, _), step in zip(scripts, together, strict=True):
-                if step is not None:
-                    if self._has_splits:
-                        yield Split(name)
-                    yield from self._read(step, with_elements=self._has_splits or subtask == 0)
+    def _has(self, name: str, step: int) -> bool:
+        return step < len(self._scripts[name])
 
-    @staticmethod
-    def _read(step: bytes, with_elements: bool) -> Iterator[Chunk | int]:
-        for part in parts(pickle.loads(step)):
+    def _range(self, name: str, step: int, subtask: int) -> SplitRange[StepSplit]:
+        split = StepSplit(self._scripts[name][step], self._has_splits or subtask == 0)
+        return SplitRange(split, step, step + 1, name if self._has_splits else None)
+
+
+class ScriptReader(SourceReader[StepSplit, Any]):
+    def read(self, split: StepSplit, start: int, end: int) -> Iterator[Records[Any] | int]:
+        for part in parts(pickle.loads(split.pickled)):
             if isinstance(part, Watermark):
                 yield part.timestamp
-            elif not with_elements:
+            elif not split.with_elements:
                 continue
             elif isinstance(part, Crash):
                 part.hit()

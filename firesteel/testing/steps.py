@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from firesteel.connectors.source import Records
 from firesteel.errors import ProgramError, short_repr
 from firesteel.testing.crash import Crash
 
@@ -86,16 +87,16 @@ def parts(elements: Iterable[Any]) -> Iterator[list[Any] | Watermark | Crash]:
             yield list(run)
 
 
-def chunks(elements: Iterable[Any]) -> Iterator[tuple[list[Any], list[int] | None]]:
+def chunks(elements: Iterable[Any]) -> Iterator[Records[Any]]:
     """Elements as operators take them: values and their timestamps, those with a time apart from those without.
 
     >>> list(chunks(["a", Record("b", 5), Record("c", 7)]))
-    [(['a'], None), (['b', 'c'], [5, 7])]
+    [Records(values=['a'], timestamps=None), Records(values=['b', 'c'], timestamps=[5, 7])]
     """
     records = (element if isinstance(element, Record) else Record(element) for element in elements)
     for timed, together in groupby(records, key=lambda record: record.timestamp is not None):
         values, times = zip(*together, strict=True)
-        yield list(values), [whole(time, "A timestamp") for time in times] if timed else None
+        yield Records(list(values), [whole(time, "A timestamp") for time in times] if timed else None)
 
 
 def whole(number: Any, what: str) -> int:

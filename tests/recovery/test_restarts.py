@@ -15,7 +15,7 @@ import pytest
 from sparkkit import CommitSink, commit_calls, committed, eventually, spark_env
 
 from firesteel.common import Configuration, JobStatus, Types, WatermarkStrategy
-from firesteel.connectors.source import Chunks, SplitSource
+from firesteel.connectors.sequence import IndexEnumerator
 from firesteel.datastream import (
     ExternalizedCheckpointRetention,
     KeyedProcessFunction,
@@ -24,7 +24,6 @@ from firesteel.datastream import (
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
 )
-from firesteel.datastream.connectors.base import Source
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.state import ValueStateDescriptor
@@ -197,29 +196,16 @@ class KeepsALock(KeyedProcessFunction):
         self.kept.update(threading.Lock())
 
 
-class Unreadable(SplitSource, Source):
-    """Fails where batches are planned, beside the driver."""
-
-    def split_source(self) -> SplitSource:
-        return self
-
-    def initial(self) -> int:
-        return 0
-
+class UnreadableEnumerator(IndexEnumerator):
     def latest(self, position: int, max_records: int) -> int:
         raise CheckpointError("the source's own file is damaged")
 
-    def ended(self, position: int) -> bool:
-        return False
 
-    def plan(self, start: int, end: int, parallelism: int) -> list[Any]:
-        return []
+class Unreadable(NumberSequenceSource):
+    """Fails where batches are planned, beside the driver."""
 
-    def count(self, start: int, end: int) -> int:
-        return 0
-
-    def read(self, share: Any) -> Chunks:
-        yield from ()
+    def create_enumerator(self) -> IndexEnumerator:
+        return UnreadableEnumerator(None)
 
 
 # By name: how the program goes on from its numbers, of which class the cause is, and a piece of the text.
@@ -280,7 +266,7 @@ def check_permanent(env: StreamExecutionEnvironment, program: Callable[[Any], An
 @pytest.mark.parametrize("where", ENGINES)
 def test_what_fails_where_batches_are_planned_keeps_its_kind(where: str) -> None:
     env = ENGINES[where](1, fixed(5))
-    env.from_source(Unreadable(), NONE, "unreadable").print()
+    env.from_source(Unreadable(0, 1), NONE, "unreadable").print()
     client = env.execute_async()
     with pytest.raises(JobExecutionError, match="'Source: unreadable' failed") as caught:
         client.get_job_execution_result().result()

@@ -14,7 +14,8 @@ from savepointkit import Halves
 from sparkkit import eventually
 
 from firesteel.common import Configuration, Encoder, JobStatus, Types, WatermarkStrategy
-from firesteel.connectors.source import Chunks, SplitSource
+from firesteel.connectors.sequence import IndexEnumerator
+from firesteel.connectors.source import Records, SourceReader, SplitEnumerator
 from firesteel.datastream import (
     DataStream,
     KeyedProcessFunction,
@@ -80,32 +81,24 @@ def test_only_a_savepoint_is_disposed_of(halves: Halves, tmp_path: Path) -> None
     assert tmp_path.exists()
 
 
-class Gated(SplitSource, Source):
+class Gated(IndexEnumerator, SourceReader[None, Any], Source[None, Any]):
     """Three records, once a file is there."""
 
     def __init__(self, gate: Path) -> None:
+        super().__init__(None)
         self.gate = str(gate)
 
-    def split_source(self) -> SplitSource:
+    def create_enumerator(self) -> SplitEnumerator[None]:
         return self
 
-    def initial(self) -> int:
-        return 0
+    def create_reader(self) -> SourceReader[None, Any]:
+        return self
 
     def latest(self, position: int, max_records: int) -> int:
         return 3 if Path(self.gate).exists() else position
 
-    def ended(self, position: int) -> bool:
-        return False
-
-    def count(self, start: int, end: int) -> int:
-        return end - start
-
-    def plan(self, start: int, end: int, parallelism: int) -> list[Any]:
-        return [(start, end)]
-
-    def read(self, share: Any) -> Chunks:
-        yield [("a", number) for number in range(*share)], None
+    def read(self, split: None, start: int, end: int) -> Iterator[Records[Any]]:
+        yield Records([("a", number) for number in range(start, end)])
 
 
 def test_a_savepoint_before_the_first_batch_waits_for_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -14,7 +14,7 @@ from savepointkit import Halves
 
 from firesteel.common import Duration, WatermarkStrategy
 from firesteel.common.watermark_strategy import WatermarkGenerator, WatermarkOutput
-from firesteel.connectors.source import Chunk, Split, SplitSource
+from firesteel.connectors.source import Records, SourceReader, SplitEnumerator, SplitRange
 from firesteel.datastream import DataStream, KeyedProcessFunction, ProcessFunction, StreamExecutionEnvironment
 from firesteel.datastream.connectors.base import Source
 from firesteel.testing import Crash, ListSource, ProcessingTime, Record, Watermark, run_pipeline
@@ -237,7 +237,10 @@ def test_any_scripts_against_a_model(scripts: dict[str, list[list[int]]], parall
         assert watermarks[step] <= watermark <= (watermarks[step] if parallelism == 1 else watermarks[step + 1])
 
 
-class Topic(SplitSource):
+Partition = tuple[str, list[int]]
+
+
+class Topic(SplitEnumerator[Partition]):
     """Partitions as a broker has them: a batch reads a record of each, and some are found later than others."""
 
     def __init__(self, partitions: dict[str, tuple[int, list[int]]]) -> None:
@@ -261,23 +264,29 @@ class Topic(SplitSource):
         left = [name for name, (found, records) in self._partitions.items() if found <= position < found + len(records)]
         return [[name for name in left if ord(name) % parallelism == subtask] for subtask in range(parallelism)]
 
-    def plan(self, start: int, end: int, parallelism: int) -> list[Any]:
-        return [(start, names) for names in self.splits(start, parallelism)]
+    def plan(self, start: int, end: int, parallelism: int) -> list[list[SplitRange[Partition]]]:
+        return [[self.range(name, start) for name in names] for names in self.splits(start, parallelism)]
 
-    def read(self, share: Any) -> Iterator[Chunk | int | Split]:
-        position, names = share
-        for name in names:
-            found, records = self._partitions[name]
-            yield Split(name)
-            yield [(name, records[position - found])], None
+    def range(self, name: str, position: int) -> SplitRange[Partition]:
+        found, records = self._partitions[name]
+        return SplitRange((name, records), position - found, position - found + 1, name)
 
 
-class TopicSource(Source):
+class TopicReader(SourceReader[Partition, tuple[str, int]]):
+    def read(self, split: Partition, start: int, end: int) -> Iterator[Records[tuple[str, int]]]:
+        name, records = split
+        yield Records([(name, record) for record in records[start:end]])
+
+
+class TopicSource(Source[Partition, tuple[str, int]]):
     def __init__(self, partitions: dict[str, tuple[int, list[int]]]) -> None:
         self._partitions = partitions
 
-    def split_source(self) -> SplitSource:
+    def create_enumerator(self) -> Topic:
         return Topic(self._partitions)
+
+    def create_reader(self) -> TopicReader:
+        return TopicReader()
 
 
 def test_a_partition_that_is_found_later_holds_time_up_but_not_back(run: Any) -> None:
@@ -298,12 +307,12 @@ def test_a_partition_that_is_found_later_holds_time_up_but_not_back(run: Any) ->
 
 
 class Unnamed(Topic):
-    def read(self, share: Any) -> Iterator[Chunk | int | Split]:
-        yield [("a", 1)], None
+    def range(self, name: str, position: int) -> SplitRange[Partition]:
+        return super().range(name, position)._replace(name=None)
 
 
 class UnnamedSource(TopicSource):
-    def split_source(self) -> SplitSource:
+    def create_enumerator(self) -> Topic:
         return Unnamed(self._partitions)
 
 

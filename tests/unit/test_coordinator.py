@@ -11,9 +11,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from sourcekit import read
 
 from firesteel.common import Duration, WatermarkStrategy
-from firesteel.connectors.sequence import GeneratedSource, SequenceSource
+from firesteel.connectors.sequence import IndexEnumerator
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
@@ -93,8 +94,7 @@ def records_of(c: Coordinator, start: Any, end: Any) -> list[list[Any]]:
         for node_id, part in sorted(share.shares.items()):
             spec = nodes[node_id].spec
             assert isinstance(spec, SourceSpec)
-            if part is not None:
-                records += [value for values, _ in spec.source.read(part) for value in values]
+            records += read(spec.reader, [part])
         found.append(records)
     return found
 
@@ -356,7 +356,7 @@ class TestRate:
     def test_so_many_a_second_and_no_burst_at_the_start(self, monkeypatch: pytest.MonkeyPatch) -> None:
         now = [50.0]
         monkeypatch.setattr("firesteel.connectors.sequence.time.monotonic", lambda: now[0])
-        source = GeneratedSource(lambda n: n, None, 10)
+        source = IndexEnumerator(None, 10)
         # A restart at a late position has no more allowance than a first start.
         assert source.latest(1000, 10**6) == 1000
         now[0] += 0.25
@@ -370,7 +370,7 @@ class TestRate:
     def test_less_than_one_a_second(self, monkeypatch: pytest.MonkeyPatch) -> None:
         now = [0.0]
         monkeypatch.setattr("firesteel.connectors.sequence.time.monotonic", lambda: now[0])
-        source = GeneratedSource(lambda n: n, None, 0.5)
+        source = IndexEnumerator(None, 0.5)
         reached = []
         position = 0
         for _ in range(9):
@@ -496,7 +496,7 @@ class TestEventTime:
 def given_folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The folders that sources are started with."""
     given: list[str] = []
-    monkeypatch.setattr(SequenceSource, "start", lambda self, directory: given.append(directory), raising=False)
+    monkeypatch.setattr(IndexEnumerator, "start", lambda self, directory: given.append(directory), raising=False)
     return given
 
 

@@ -18,10 +18,11 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
+from sourcekit import read
 
 from firesteel.common import Configuration, WatermarkStrategy
 from firesteel.common.path_names import path_name
-from firesteel.connectors.collection import CollectionSource
+from firesteel.connectors.collection import CollectionEnumerator, CollectionReader
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.engine.coordinator import FIRST_BATCH, BatchSizer, Coordinator, CoordinatorFeedback
@@ -235,12 +236,11 @@ class TestBatches:
 class TestCollections:
     def test_pieces_are_small(self) -> None:
         values = [b"x" * (3 << 20)] * 5 + ["small"] * 20_000
-        source = CollectionSource.of(values)
+        source = CollectionEnumerator.of(values)
         assert max(map(len, source._pieces)) < 4 << 20
         shares = [source.plan(low, low + 1, 1)[0] for low in range(5)]
         assert max(len(pickle_of(share)) for share in shares) < 4 << 20
-        read = [v for s in source.plan(0, len(values), 3) if s for chunk, _ in source.read(s) for v in chunk]
-        assert read == values
+        assert read(CollectionReader(), source.plan(0, len(values), 3)) == values
         whole = source.size(0, len(values))
         assert whole > 15 << 20
         parts = [source.size(a, b) for a, b in itertools.pairwise([0, 3, 4, 5000, len(values)])]

@@ -9,9 +9,9 @@ import pytest
 from sparkkit import spark_env
 
 from firesteel.common import Configuration, WatermarkStrategy
-from firesteel.connectors.collection import CollectionSource
-from firesteel.connectors.sequence import GeneratedSource, SequenceSource
-from firesteel.connectors.text import TextFileSource
+from firesteel.connectors.collection import CollectionEnumerator
+from firesteel.connectors.sequence import IndexEnumerator
+from firesteel.connectors.text import TextFileEnumerator
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.engine.settings import Settings
 from firesteel.engine.spark import engine, session
@@ -56,15 +56,15 @@ def test_what_a_source_knows_of_its_size(tmp_path: Path) -> None:
     file = tmp_path / "lines"
     file.write_text("a line\n" * 100)
     small = [
-        CollectionSource.of([1, 2]),
-        SequenceSource(1, 2),
-        GeneratedSource(lambda n: n, 2, 1.0),
-        TextFileSource.of(str(file)),
-        ListSource([[1]]).split_source(),
+        CollectionEnumerator.of([1, 2]),
+        IndexEnumerator(2),
+        IndexEnumerator(2, 1.0),
+        TextFileEnumerator.of(str(file)),
+        ListSource([[1]]).create_enumerator(),
     ]
     assert all(source.ends_within(100) for source in small)
     assert not any(source.ends_within(1) for source in small)
-    assert not GeneratedSource(lambda n: n, None, 1.0).ends_within(100)
+    assert not IndexEnumerator(None, 1.0).ends_within(100)
 
 
 def test_no_other_compiler_is_known() -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sourcekit import read
 
 from firesteel.connectors import socket as socket_module
-from firesteel.connectors.socket import SocketSource
+from firesteel.connectors.socket import SocketEnumerator, SocketReader
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
         yield listening
 
 
-def lines_of(source: SocketSource, count: int) -> list[str]:
+def lines_of(source: SocketEnumerator, count: int) -> list[str]:
     """The first lines, batch by batch as a job reads them."""
     position: Any = source.initial()
     found: list[str] = []
@@ -32,15 +33,14 @@ def lines_of(source: SocketSource, count: int) -> list[str]:
         if end == position:
             threading.Event().wait(0.002)
             continue
-        for share in source.plan(position, end, 1):
-            found += [line for values, _ in source.read(share) for line in values] if share is not None else []
+        found += read(SocketReader(), source.plan(position, end, 1))
         position = end
     return found
 
 
 @pytest.mark.timeout(60)
 def test_a_reset_ends_the_line_that_it_cuts_and_no_other_line_is_touched(server: socket.socket, tmp_path: Path) -> None:
-    source = SocketSource("127.0.0.1", server.getsockname()[1])
+    source = SocketEnumerator("127.0.0.1", server.getsockname()[1])
     source.start(str(tmp_path))
     assert source.latest(source.initial(), 1) == 0, "it connects when it is first asked for records"
     try:
@@ -65,7 +65,7 @@ def test_a_reset_ends_the_line_that_it_cuts_and_no_other_line_is_touched(server:
 @pytest.mark.timeout(120)
 def test_a_line_of_many_megabytes(server: socket.socket, tmp_path: Path) -> None:
     """Received in many thousand pieces: the time it takes grows with its length, not with the square of it."""
-    source = SocketSource("127.0.0.1", server.getsockname()[1])
+    source = SocketEnumerator("127.0.0.1", server.getsockname()[1])
     source.start(str(tmp_path))
     assert source.latest(source.initial(), 1) == 0, "it connects when it is first asked for records"
     long = b"x" * 20_000_000

@@ -13,22 +13,30 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
 
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.connectors.source import SplitSource
+from firesteel.connectors.source import SourceReader, SplitEnumerator, SplitT, T
 from firesteel.datastream.functions import RuntimeContext, SinkFunction
 from firesteel.errors import ProgramError
 
 __all__ = ["Committer", "CommitterContext", "Sink", "SinkIdentity", "SinkWriter", "Source", "WriterContext"]
 
 
-class Source(ABC):
-    """What ``from_source`` reads."""
+class Source(ABC, Generic[SplitT, T]):
+    """What ``from_source`` reads: an enumerator and a reader, generic in the kind of split and of record.
+
+    Both are made when the program is built, and travel to where they run. docs/writing-a-source.md shows how.
+    """
 
     @abstractmethod
-    def split_source(self) -> SplitSource:
-        """The reader behind this source."""
+    def create_enumerator(self) -> SplitEnumerator[SplitT]:
+        """Plans, beside the driver, what each batch reads. Often a
+        :class:`~firesteel.connectors.partitions.PartitionEnumerator`."""
+
+    @abstractmethod
+    def create_reader(self) -> SourceReader[SplitT, T]:
+        """Reads, in each task, what its subtask gets."""
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from firesteel.connectors.sequence import GeneratedSource
-from firesteel.connectors.source import SplitSource
+from firesteel.connectors.sequence import GeneratorReader, IndexEnumerator
 from firesteel.datastream.connectors.base import Source
 from firesteel.datastream.functions import as_map
 from firesteel.errors import ProgramError
@@ -14,13 +13,13 @@ from firesteel.errors import ProgramError
 __all__ = ["DataGeneratorSource"]
 
 
-class DataGeneratorSource(Source):
+class DataGeneratorSource(Source[None, Any]):
     """Calls a function (or a MapFunction, with its open() and close()) with 0, 1, 2, … and streams what it returns.
 
     ``count`` None means without end. ``records_per_second`` limits the rate of all subtasks together. The function
     must return the same record for the same index, or a replayed batch would differ.
 
-    >>> DataGeneratorSource(lambda index: f"user-{index % 3}", count=5).split_source().bounded
+    >>> DataGeneratorSource(lambda index: f"user-{index % 3}", count=5).create_enumerator().bounded
     True
     """
 
@@ -39,7 +38,10 @@ class DataGeneratorSource(Source):
         self._count = count
         self._per_second = records_per_second
 
-    def split_source(self) -> SplitSource:
+    def create_enumerator(self) -> IndexEnumerator:
+        return IndexEnumerator(self._count, self._per_second)
+
+    def create_reader(self) -> GeneratorReader:
         # A plain callable without the wrapper around it: it is called for every record.
         call = getattr(self._function, "func", None) or self._function.map
-        return GeneratedSource(call, self._count, self._per_second, self._function)
+        return GeneratorReader(call, self._function)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from firesteel.connectors.sequence import SequenceSource
-from firesteel.connectors.source import SplitSource
+from firesteel.connectors.sequence import IndexEnumerator, NumberReader
 from firesteel.datastream.connectors.base import Source
 from firesteel.errors import ProgramError
 
 __all__ = ["NumberSequenceSource"]
 
 
-class NumberSequenceSource(Source):
+class NumberSequenceSource(Source[None, int]):
     """All integers from ``start`` to ``end``, both included. Bounded and parallel.
 
-    >>> NumberSequenceSource(1, 3).split_source().count(0, 3)
-    3
+    >>> list(NumberSequenceSource(1, 3).create_reader().read(None, 0, 3))
+    [Records(values=[1, 2, 3], timestamps=None)]
     """
 
     def __init__(self, start: int, end: int) -> None:
@@ -23,5 +22,8 @@ class NumberSequenceSource(Source):
         self._start = start
         self._end = end
 
-    def split_source(self) -> SplitSource:
-        return SequenceSource(self._start, self._end)
+    def create_enumerator(self) -> IndexEnumerator:
+        return IndexEnumerator(self._end - self._start + 1)
+
+    def create_reader(self) -> NumberReader:
+        return NumberReader(self._start)

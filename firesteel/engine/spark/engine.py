@@ -32,7 +32,6 @@ from firesteel.engine.spark.packing import pack_job
 from firesteel.engine.spark.session import get_session, import_paths, ship_files
 from firesteel.engine.storage import LOCAL, Storage, is_remote
 from firesteel.errors import CheckpointError, ConfigurationError
-from firesteel.graph.specs import SourceSpec
 
 __all__ = ["SparkEngine"]
 
@@ -64,7 +63,7 @@ class SparkEngine(Engine):
         remote = is_remote(context.checkpointing.folder or "")
         folder = None if remote else claim_folder(context, LOCAL, directory)
         # 3. Spark. A folder on a file system that only Spark knows can be looked at from now on.
-        lasting = not all(source.ends_within(FEW_RECORDS) for source in spec.graph.graph.sources)
+        lasting = not all(one.ends_within(FEW_RECORDS) for one in spec.graph.graph.enumerators.values())
         session = get_session(context.settings, context.name, lasting)
         if folder is None:
             folder = claim_folder(context, HadoopStorage(session), directory)
@@ -117,11 +116,12 @@ def claim_folder(context: JobContext, storage: Storage, directory: str) -> Check
 
 
 def _refuse_sources_with_files(context: JobContext) -> None:
-    for node in context.spec.graph.graph.nodes.values():
-        if isinstance(node.spec, SourceSpec) and node.spec.source.keeps_files:
+    graph = context.spec.graph.graph
+    for node_id, enumerator in graph.enumerators.items():
+        if enumerator.keeps_files:
             raise ConfigurationError(
-                f"Source {node.name!r} keeps what it has read in the checkpoint folder, which must be a folder of "
-                f"this machine, or mounted on it, then; it is {context.checkpointing.folder}."
+                f"Source {graph.nodes[node_id].name!r} keeps what it has read in the checkpoint folder, which must be "
+                f"a folder of this machine, or mounted on it, then; it is {context.checkpointing.folder}."
             )
 
 

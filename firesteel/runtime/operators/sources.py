@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from firesteel.common.watermark_strategy import WatermarkStrategy
-from firesteel.connectors.source import Chunk, Split
+from firesteel.connectors.source import Records, SplitRange
+from firesteel.errors import ProgramError, short_repr
 from firesteel.graph.specs import SourceSpec
 from firesteel.runtime.event_time import EventTime
 from firesteel.runtime.operators.base import Operator, Placement, handles
@@ -30,13 +31,13 @@ class SourceOperator(Operator):
 
     def open(self) -> None:
         try:
-            self.spec.source.open(self.context)
+            self.spec.reader.open(self.context)
         except Exception as error:
             raise self.failure(error) from error
 
     def close(self) -> None:
         try:
-            self.spec.source.close()
+            self.spec.reader.close()
         except Exception as error:
             raise self.failure(error) from error
 
@@ -44,28 +45,34 @@ class SourceOperator(Operator):
         super().begin(store, header, now)
         self.event_time.begin(header, self.splits, self.paused)
 
-    def read(self, share: Any, ended: bool, pace: Pace) -> Iterator[int]:
+    def read(self, ranges: Sequence[SplitRange[Any]], ended: bool, pace: Pace) -> Iterator[int]:
         """Reads one subtask's share of a batch piece by piece. Yields the number of records of each."""
-        if share is not None:
-            for part in self._parts(share):
-                if isinstance(part, Split):
-                    self.event_time.switch(part.name)
-                elif isinstance(part, int):
+        for split, start, end, name in ranges:
+            if name is not None:
+                self.event_time.switch(name)
+            for part in self._parts(split, start, end):
+                if isinstance(part, int):
                     if self._own_time:
                         self.event_time.take(part)
-                else:
-                    for values, timestamps in _pieces(part, pace):
-                        if self._own_time:
-                            self.out.emit(values, timestamps)
-                        else:
-                            self.event_time.process(values, timestamps)
-                        yield len(values)
+                    continue
+                for values, timestamps in _pieces(part, pace):
+                    if self._own_time:
+                        self.out.emit(values, timestamps)
+                    else:
+                        self.event_time.process(values, timestamps)
+                    yield len(values)
         if ended:
             self.event_time.end()
 
-    def _parts(self, share: Any) -> Iterator[Chunk | int | Split]:
+    def _parts(self, split: Any, start: Any, end: Any) -> Iterator[Records[Any] | int]:
         try:
-            yield from self.spec.source.read(share)
+            for part in self.spec.reader.read(split, start, end):
+                if not isinstance(part, Records | int):
+                    raise ProgramError(
+                        "A reader yields Records(values, timestamps), or watermarks as ints; got "
+                        f"{short_repr(part, 80)}."
+                    )
+                yield part
         except Exception as error:
             raise self.failure(error) from error
 
@@ -73,10 +80,10 @@ class SourceOperator(Operator):
         self.event_time.finish()
 
 
-def _pieces(chunk: Chunk, pace: Pace) -> Iterator[Chunk]:
-    values, timestamps = chunk
+def _pieces(records: Records[Any], pace: Pace) -> Iterator[tuple[list[Any], list[int] | None]]:
+    values, timestamps = records
     if len(values) <= pace.records:
-        yield chunk
+        yield records
         return
     start = 0
     while start < len(values):
