@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from firesteel.connectors.partitions import PartitionEnumerator
+from firesteel.connectors.source import Records, SourceReader, SplitEnumerator, SplitRange
 from firesteel.datastream.connectors.base import (
     Committer,
     CommitterContext,
@@ -32,11 +34,16 @@ __all__ = [
     "FileSink",
     "GenericWriteAheadSink",
     "OutputFileConfig",
+    "PartitionEnumerator",
+    "Records",
     "RollingPolicy",
     "Sink",
     "SinkIdentity",
     "SinkWriter",
     "Source",
+    "SourceReader",
+    "SplitEnumerator",
+    "SplitRange",
     "TwoPhaseCommitSinkFunction",
     "WriterContext",
 ]
