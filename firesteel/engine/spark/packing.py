@@ -16,9 +16,7 @@ def slim(job: JobSpec) -> JobSpec:
     """The job without what only the coordinator needs, such as the elements of a collection."""
     stream = job.graph.graph
     nodes = {
-        node_id: replace(node, spec=replace(node.spec, enumerator=None))
-        if isinstance(node.spec, SourceSpec)
-        else node
+        node_id: replace(node, spec=replace(node.spec, enumerator=None)) if isinstance(node.spec, SourceSpec) else node
         for node_id, node in stream.nodes.items()
     }
     return replace(job, graph=replace(job.graph, graph=replace(stream, nodes=nodes)))
