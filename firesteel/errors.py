@@ -14,6 +14,7 @@ The hierarchy::
     ├── InputError                what a source reads was changed under the job, or is not what it should be
     ├── ConnectorError            a system outside that cannot be reached, or refuses what it is given
     ├── JobExecutionError         a job started and failed
+    ├── JobCommandError           a job was asked for what it does not know, or cannot do
     └── JobCancelledError         a job was cancelled while somebody waited for it
         └── JobSuspendedError     a job was stopped so that a later start goes on from its checkpoint
 
@@ -48,6 +49,7 @@ __all__ = [
     "FiresteelError",
     "InputError",
     "JobCancelledError",
+    "JobCommandError",
     "JobExecutionError",
     "JobSuspendedError",
     "Location",
@@ -196,6 +198,8 @@ class JobExecutionError(FiresteelError):
         operator: str | None = None,
         built_at: Location | None = None,
         element: str | None = None,
+        subtask: int | None = None,
+        raised_at: str | None = None,
         cause_text: str | None = None,
         cause_class: str | None = None,
         kind: FailureKind | None = None,
@@ -204,10 +208,19 @@ class JobExecutionError(FiresteelError):
         self.operator = operator
         self.built_at = built_at
         self.element = element
+        self.subtask = subtask
+        self.raised_at = raised_at
+        """The user's line that failed: file, line number, function and the line itself."""
         self.cause_text = cause_text
         """The whole trace of what was raised, wherever that was."""
         self.cause_class = cause_class
         """The class of what was raised, such as ``builtins.ValueError`` or ``firesteel.errors.TypeMismatchError``."""
+
+
+class JobCommandError(FiresteelError):
+    """A job does not know the command that it was given, or has ended and can do no more."""
+
+    kind = FailureKind.PERMANENT
 
 
 class JobCancelledError(FiresteelError):

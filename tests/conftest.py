@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
@@ -144,6 +145,15 @@ def _spark_where_it_belongs(request: pytest.FixtureRequest) -> Iterator[None]:
 def _session_there() -> bool:
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     return getattr(context, "_active_spark_context", None) is not None
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _jobs_of_their_own() -> Iterator[None]:
+    """Jobs of tests are not among the user's, and those of several processes not among each other's."""
+    # A short path: that of a socket must be.
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="fs-") as folder:
+        patch.setenv("FIRESTEEL_RUNTIME_DIR", folder)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from firesteel import __version__
-from firesteel.cli import cancel, plan, replay, run, savepoint, stop, version, warmup
+from firesteel.cli import (
+    cancel,
+    checkpoints,
+    exceptions,
+    metrics,
+    plan,
+    replay,
+    run,
+    savepoint,
+    status,
+    stop,
+    version,
+    warmup,
+)
 from firesteel.cli import list as list_
 from firesteel.errors import FULL_TRACE, FiresteelError
 
@@ -21,6 +34,10 @@ COMMANDS: dict[str, Any] = {
     "run": run,
     "plan": plan,
     "list": list_,
+    "status": status,
+    "metrics": metrics,
+    "checkpoints": checkpoints,
+    "exceptions": exceptions,
     "savepoint": savepoint,
     "stop": stop,
     "cancel": cancel,

@@ -25,12 +25,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from firesteel.engine.control import ask, find_job
+    from firesteel.jobs import find_job
 
     job = find_job(options.job)
     if options.directory is not None:
         print(f"Taking a savepoint of {job.name!r} ({job.id}) …", flush=True)
-        print(ask(job, command="savepoint", directory=options.directory or None)["path"])
-    ask(job, command="cancel")
+        print(job.savepoint(options.directory or None))
+    job.cancel()
     print(f"Cancelled {job.name!r} ({job.id}).")
     return 0

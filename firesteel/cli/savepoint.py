@@ -23,9 +23,9 @@ def run(options: argparse.Namespace) -> int:
         dispose(options.dispose)
         print(f"Deleted {options.dispose}")
         return 0
-    from firesteel.engine.control import ask, find_job
+    from firesteel.jobs import find_job
 
     job = find_job(options.job)
     print(f"Taking a savepoint of {job.name!r} ({job.id}) …", flush=True)
-    print(ask(job, command="savepoint", directory=options.directory)["path"])
+    print(job.savepoint(options.directory))
     return 0

@@ -16,9 +16,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from firesteel.engine.control import ask, find_job
+    from firesteel.jobs import find_job
 
     job = find_job(options.job)
     print(f"Stopping {job.name!r} ({job.id}) with a savepoint …", flush=True)
-    print(ask(job, command="stop", directory=options.directory, drain=options.drain)["path"])
+    print(job.stop(options.directory, options.drain))
     return 0

@@ -1,6 +1,6 @@
 """How other processes of the same user reach a running job: a socket in a folder that only this user can open.
 
-Each job on Spark leaves ``<id>.json`` (its descriptor) and ``<id>.sock`` (where it listens) there while it runs. A
+Each job leaves ``<id>.json`` (its descriptor) and ``<id>.sock`` (where it listens) there while it runs. A
 request is one line of JSON, and so is the answer. The folder's permissions are the lock: it and the sockets belong to
 the user. They are checked before anything is read there, by jobs and by those who look for jobs, and both ends of a
 connection ask the kernel which user the other one is. What a descriptor says is checked before it becomes a path.
@@ -8,14 +8,12 @@ connection ask the kernel which user the other one is. What a descriptor says is
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import logging
 import os
-import re
 import socket
-import stat
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -24,19 +22,22 @@ from pathlib import Path
 from typing import Any
 
 from firesteel.common.private_files import open_private
+from firesteel.engine.job_records import ENGINES, note_crash
 from firesteel.engine.peers import is_own_user
 from firesteel.engine.processes import is_alive
-from firesteel.engine.scratch import own_folder
-from firesteel.errors import FiresteelError, JobExecutionError, SetupError
+from firesteel.engine.run_folder import JOB_ID, jobs_folder, own_jobs_folder, read_json
+from firesteel.errors import JobCommandError, JobExecutionError, SetupError
 
-__all__ = ["ControlSocket", "RunningJob", "ask", "find_job", "running_jobs"]
+__all__ = ["ControlSocket", "RunningJob", "ask", "running_jobs"]
 
 logger = logging.getLogger("firesteel")
 
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
 _SECONDS_TO_CONNECT = 5.0
-_ID = re.compile("[0-9a-f]{32}")
+_SECONDS_TO_ANSWER = 1.0
+"""How long a process that ends waits for answers that are under way."""
 _LONGEST_DESCRIPTOR = 1 << 16
+_LONGEST_REQUEST = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -48,18 +49,17 @@ class RunningJob:
     pid: int
     started: float
 
+    engine: str = ENGINES[0]
+    """Which engine runs it."""
+
     @staticmethod
     def of_descriptor(path: Path) -> RunningJob:
         """What a file says of a job. Raises ValueError where it is none of ours, OSError where it cannot be read."""
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise ValueError("it is no file")
-            values = json.loads(file.read(_LONGEST_DESCRIPTOR))
-        match values:
-            case {"id": str(job), "name": str(name), "pid": int(pid), "started": int(started) | float(started)}:
-                if _ID.fullmatch(job) and path.name == f"{job}.json" and pid > 0:
-                    return RunningJob(job, name, pid, started)
+        match read_json(path, _LONGEST_DESCRIPTOR):
+            case {"id": str(job), "name": str(name), "pid": int(pid), "started": int(started) | float(started), **rest}:
+                engine = rest.get("engine", ENGINES[0])
+                if JOB_ID.fullmatch(job) and path.name == f"{job}.json" and pid > 0 and engine in ENGINES:
+                    return RunningJob(job, name, pid, started, engine)
         raise ValueError("it is not a job's")
 
     @property
@@ -68,18 +68,16 @@ class RunningJob:
         return jobs_folder() / f"{self.id[:12]}.sock"
 
 
-def jobs_folder() -> Path:
-    """Where this user's running jobs are known."""
-    runtime = os.environ.get("FIRESTEEL_RUNTIME_DIR") or os.environ.get("XDG_RUNTIME_DIR")
-    parent = Path(runtime) if runtime else Path(tempfile.gettempdir())
-    return parent / ("firesteel" if runtime else f"firesteel-{os.getuid()}")
+_talking: set[threading.Thread] = set()
+"""Threads that answer a request."""
 
 
-def _own_folder() -> Path:
-    try:
-        return own_folder(jobs_folder())
-    except SetupError as error:
-        raise SetupError(f"{error} Set FIRESTEEL_RUNTIME_DIR to a folder of your own.") from None
+@atexit.register
+def _finish_answers() -> None:
+    """Whoever had a job cancelled or stopped is told, though the job was the last thing that the process did."""
+    deadline = time.monotonic() + _SECONDS_TO_ANSWER
+    for thread in list(_talking):
+        thread.join(max(0.0, deadline - time.monotonic()))
 
 
 class ControlSocket:
@@ -91,7 +89,7 @@ class ControlSocket:
         self._listening: socket.socket | None = None
         self._descriptor: Path | None = None
         try:
-            folder = _own_folder()
+            folder = own_jobs_folder()
             # What killed processes have left goes with the next start.
             running_jobs()
             listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -102,7 +100,9 @@ class ControlSocket:
             with open_private(str(self._descriptor), "w", encoding="utf-8") as file:
                 json.dump(asdict(job), file)
         except (OSError, SetupError, AttributeError) as error:
-            logger.warning("job %r cannot be reached from the command line: %s", job.name, error)
+            # A job in memory is most often one of many in a test, and over before anybody asks.
+            level = logging.DEBUG if job.engine == "memory" else logging.WARNING
+            logger.log(level, "job %r cannot be reached from the command line: %s", job.name, error)
             return
         self._listening = listening
         threading.Thread(target=self._serve, args=(listening,), name=f"control-{job.id[:6]}", daemon=True).start()
@@ -116,28 +116,38 @@ class ControlSocket:
             if not is_own_user(line):
                 line.close()
                 continue
-            threading.Thread(target=self._talk, args=(line,), daemon=True).start()
+            talk = threading.Thread(target=self._talk, args=(line,), name="control-answer", daemon=True)
+            _talking.add(talk)
+            talk.start()
 
     def _talk(self, line: socket.socket) -> None:
-        with line, contextlib.suppress(OSError, ValueError):
-            file = line.makefile("rw", encoding="utf-8")
-            request = json.loads(file.readline())
-            try:
-                answer = self._answer(request)
-            except Exception as error:
-                answer = {"error": str(error) or type(error).__name__}
-            file.write(json.dumps(answer) + "\n")
-            file.flush()
+        try:
+            with line, contextlib.suppress(OSError, ValueError):
+                file = line.makefile("rw", encoding="utf-8")
+                request = json.loads(file.readline(_LONGEST_REQUEST))
+                try:
+                    if not isinstance(request, dict):
+                        raise JobCommandError("A request is a JSON object.")
+                    answer = self._answer(request)
+                except Exception as error:
+                    kind = "command" if isinstance(error, JobCommandError) else "job"
+                    answer = {"error": str(error) or type(error).__name__, "kind": kind}
+                file.write(json.dumps(answer) + "\n")
+                file.flush()
+        finally:
+            _talking.discard(threading.current_thread())
 
     def close(self) -> None:
+        """The job has ended. Requests that are being answered get their answers."""
         if self._listening is not None:
+            # First of all: a descriptor with nobody behind it is one of a killed process.
+            if self._descriptor is not None:
+                self._descriptor.unlink(missing_ok=True)
             # Wakes the thread that waits in accept().
             with contextlib.suppress(OSError):
                 self._listening.shutdown(socket.SHUT_RDWR)
             self._listening.close()
-            for path in (self._descriptor, self._job.socket):
-                if path is not None:
-                    path.unlink(missing_ok=True)
+            self._job.socket.unlink(missing_ok=True)
 
 
 def running_jobs() -> list[RunningJob]:
@@ -148,7 +158,7 @@ def running_jobs() -> list[RunningJob]:
     if not jobs_folder().exists():
         return []
     found = []
-    for path in _own_folder().glob("*.json"):
+    for path in own_jobs_folder().glob("*.json"):
         try:
             job = RunningJob.of_descriptor(path)
         except (OSError, ValueError) as error:
@@ -157,7 +167,9 @@ def running_jobs() -> list[RunningJob]:
         # Not by its process: ids are reused, and containers that share the folder count their own.
         if _listens(job):
             found.append(job)
-        else:
+        elif path.exists():
+            # One that ends removes its descriptor before it stops listening. So this one's process is gone.
+            note_crash(job.id, job.name, job.pid, job.started, job.engine)
             path.unlink(missing_ok=True)
             job.socket.unlink(missing_ok=True)
     return sorted(found, key=lambda job: job.started)
@@ -171,19 +183,6 @@ def _listens(job: RunningJob) -> bool:
         except OSError:
             return False
     return True
-
-
-def find_job(name: str) -> RunningJob:
-    """A running job by its id, the beginning of it, or its name."""
-    jobs = running_jobs()
-    matches = [job for job in jobs if job.id == name] or [j for j in jobs if j.name == name or j.id.startswith(name)]
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        listed = ", ".join(f"{job.id} ({job.name})" for job in matches)
-        raise FiresteelError(f"{name!r} could be several running jobs: {listed}. Name one by its id.")
-    known = ", ".join(f"{job.id[:8]} ({job.name})" for job in jobs) or "none"
-    raise FiresteelError(f"No job {name!r} runs here as this user. Running: {known}.")
 
 
 def ask(job: RunningJob, seconds: float | None = None, **request: Any) -> dict[str, Any]:
@@ -213,5 +212,6 @@ def ask(job: RunningJob, seconds: float | None = None, **request: Any) -> dict[s
         raise JobExecutionError(f"Job {job.name!r} ({job.id}) ended before it answered.")
     answer: dict[str, Any] = json.loads(text)
     if "error" in answer:
-        raise JobExecutionError(f"Job {job.name!r}: {answer['error']}")
+        refused = answer.get("kind") == "command"
+        raise (JobCommandError if refused else JobExecutionError)(f"Job {job.name!r}: {answer['error']}")
     return answer

@@ -24,7 +24,7 @@ from firesteel.errors import FailureKind, JobExecutionError
 from firesteel.graph.specs import CollectSpec
 from firesteel.runtime.driver_results import is_elsewhere, kind_of, open_result
 from firesteel.runtime.frames import FrameSpool, decode, header_of
-from firesteel.runtime.task import JobSpec, TaskReport
+from firesteel.runtime.task import JobSpec, TaskBatchReport
 
 __all__ = ["Inbox", "Progress"]
 
@@ -32,6 +32,24 @@ _END = object()
 
 LARGE_WAITING = 4
 """Behind so many lists of records a list of large ones waits until somebody has read one."""
+
+
+@dataclass
+class SubtaskProgress:
+    """What one subtask of an operator has done."""
+
+    records_out: int = 0
+    watermark: int | None = None
+    values: dict[str, Any] = field(default_factory=dict)
+    """The user's metrics, by identifier."""
+
+
+@dataclass
+class TaskProgress:
+    """What one task has done."""
+
+    records_in: int = 0
+    bytes_out: int = 0
 
 
 @dataclass
@@ -59,6 +77,10 @@ class Progress:
     """Records that each operator has put out."""
     metrics: dict[str, Any] = field(default_factory=dict)
     """The users' metrics, by operator and identifier."""
+    subtasks: dict[tuple[int, int], SubtaskProgress] = field(default_factory=dict)
+    """By operator and subtask."""
+    tasks: dict[tuple[int, int], TaskProgress] = field(default_factory=dict)
+    """By stage and subtask."""
 
 
 class Inbox:
@@ -82,7 +104,7 @@ class Inbox:
         self._unread = threading.Event()
         nodes = job.graph.graph.nodes.values()
         shared = {name for name, count in Counter(node.name for node in nodes).items() if count > 1}
-        self._names = {node.id: f"{node.name}-{node.id}" if node.name in shared else node.name for node in nodes}
+        self.names = {node.id: f"{node.name}-{node.id}" if node.name in shared else node.name for node in nodes}
         """What metrics call an operator: its name, with its number where several have the same."""
         self._over = threading.Event()
         self._error: BaseException | None = None
@@ -102,7 +124,7 @@ class Inbox:
             message = decode(cell)
             # What people see stays in its file until it is shown.
             messages.append(open_result(message) if kind_of(message) in ("report", "commit") else message)
-        reports: list[TaskReport] = [payload for kind, _, payload in messages if kind == "report"]
+        reports: list[TaskBatchReport] = [payload for kind, _, payload in messages if kind == "report"]
         # 1. Sinks first: what they prepared must be known before the batch is logged.
         self._prepared(batch, self._by_sink(messages))
         # 2. Then what people see, once per batch and run.
@@ -165,7 +187,7 @@ class Inbox:
             except queue.Full:
                 continue
 
-    def _count(self, reports: list[TaskReport]) -> None:
+    def _count(self, reports: list[TaskBatchReport]) -> None:
         progress = self.progress
         progress.batches += 1
         progress.batch_records = sum(report.records_in for report in reports if report.stage == 0)
@@ -184,20 +206,34 @@ class Inbox:
         progress.wake_at = min(timers, default=None)
         sizes: Counter[str] = Counter()
         for report in reports:
-            sizes.update({self._names[node_id]: size for node_id, size in report.state_sizes.items()})
+            sizes.update({self.names[node_id]: size for node_id, size in report.state_sizes.items()})
         progress.state_sizes = dict(sizes)
         progress.union_lists = progress.union_lists or any(report.union_lists for report in reports)
         for report in reports:
+            self._count_task(report)
             for node_id, lasting in report.kept.items():
                 progress.kept[f"{node_id}/{report.subtask}"] = lasting
             for node_id, count in report.records_out.items():
                 progress.emitted[node_id] = progress.emitted.get(node_id, 0) + count
             for node_id, values in report.metrics.items():
-                name = self._names[node_id]
+                name = self.names[node_id]
                 for identifier, (kind, value) in values.items():
                     full = f"{name}.{report.subtask}.{identifier}"
                     known = progress.metrics.get(full)
-                    progress.metrics[full] = value if known is None else kind.merged(known, value)
+                    total = value if known is None else kind.merged(known, value)
+                    progress.metrics[full] = self._subtask(node_id, report.subtask).values[identifier] = total
+
+    def _count_task(self, report: TaskBatchReport) -> None:
+        task = self.progress.tasks.setdefault((report.stage, report.subtask), TaskProgress())
+        task.records_in += report.records_in
+        task.bytes_out += report.bytes_out
+        for node_id, count in report.records_out.items():
+            subtask = self._subtask(node_id, report.subtask)
+            subtask.records_out += count
+            subtask.watermark = report.watermarks.get(node_id)
+
+    def _subtask(self, node_id: int, subtask: int) -> SubtaskProgress:
+        return self.progress.subtasks.setdefault((node_id, subtask), SubtaskProgress())
 
     def of_checkpoint(self) -> dict[str, Any]:
         """What the last batch's tasks reported that belongs to its checkpoint."""

@@ -20,9 +20,13 @@ from firesteel.common.job_status import JobStatus
 from firesteel.common.tracebacks import shortened
 from firesteel.engine.clean_up import guarded
 from firesteel.engine.control import ControlSocket, RunningJob
+from firesteel.engine.facade.commands import COMMANDS
+from firesteel.engine.facade.encoding import encoded
+from firesteel.engine.facade.local import LocalJob
 from firesteel.engine.inbox import Inbox
 from firesteel.engine.interrupts import handle_termination, second_signal_ends_at_once, suspended_at_exit
 from firesteel.engine.job_context import JobContext
+from firesteel.engine.job_records import write_record
 from firesteel.engine.job_run import Engine, JobRun
 from firesteel.engine.lifecycle import Lifecycle
 from firesteel.engine.progress import ProgressLine
@@ -46,7 +50,10 @@ class EngineJob(JobClient):
         self.engine = engine
         self.context = JobContext(submission, engine.processes_stay)
         self.life = Lifecycle()
+        self.facade = LocalJob(self)
+        """The job as the command line and servers see it."""
         self._restarts = restarts_of(submission.configuration, self.context.checkpointing.enabled)
+        self._where = ""
         self._run: JobRun | None = None
         """What the engine has prepared."""
         self._result: Future[JobExecutionResult] = Future()
@@ -57,6 +64,11 @@ class EngineJob(JobClient):
     @property
     def job_id(self) -> str:
         return self.context.job_id
+
+    @property
+    def where(self) -> str:
+        """A few words on where the job runs."""
+        return self._where
 
     @property
     def inbox(self) -> Inbox:
@@ -71,6 +83,7 @@ class EngineJob(JobClient):
         context = self.context
         try:
             run = self._run = self.engine.prepare(context)
+            self._where = run.where
             self._line.started()
             self.life.become(JobStatus.RUNNING)
             self._began = time.monotonic()
@@ -80,11 +93,10 @@ class EngineJob(JobClient):
                 self.job_id,
                 "BATCH" if context.spec.batch_mode else "STREAMING",
                 context.spec.graph.parallelism,
-                run.where,
+                self._where,
             )
-            if self.engine.name == "spark":
-                descriptor = RunningJob(self.job_id, context.name, os.getpid(), time.time())
-                context.at_end.add(ControlSocket(descriptor, self.control).close)
+            descriptor = RunningJob(self.job_id, context.name, os.getpid(), time.time(), self.engine.name)
+            context.at_release.add(ControlSocket(descriptor, self.facade.answer).close)
             suspended_at_exit(self, running=True)
             self._thread = threading.Thread(
                 target=self._main, args=(run,), name=f"firesteel-{context.name}", daemon=True
@@ -125,6 +137,7 @@ class EngineJob(JobClient):
                 in_a_line(error),
             )
         guarded(lambda: run.dispose(self.life.status))
+        guarded(self._keep_record)
         context.at_release.run()
         self._report_end(runtime)
         suspended_at_exit(self, running=False)
@@ -135,12 +148,19 @@ class EngineJob(JobClient):
         else:
             self._result.set_result(JobExecutionResult(JobID(self.job_id), runtime, dict(self.inbox.progress.metrics)))
 
+    def _keep_record(self) -> None:
+        """What can be asked of the job when it has ended. Before others learn of its end: they may ask then."""
+        asked = (command() for command in COMMANDS.values() if not command.changes)
+        answers = {command.name: encoded(self.facade.execute(command)) for command in asked}
+        write_record(self.facade.status(), answers)
+
     def _attempts(self, run: JobRun) -> BaseException | None:
         """Runs the job, again after each failure as long as the restart strategy allows. Returns the last error."""
         context = self.context
         error = _failure_of(run.run)
         while error is not None and not context.cancelled and not context.suspending:
             context.checkpoints.failed(in_a_line(error))
+            context.failures.add(error, context.spec.attempt)
             pause = self._restarts.after(time.monotonic()) if run.restartable(error) else None
             if pause is None or not self.life.turn(JobStatus.RUNNING, JobStatus.RESTARTING):
                 break
@@ -164,6 +184,7 @@ class EngineJob(JobClient):
             context.spec = replace(context.spec, attempt=context.spec.attempt + 1, restored=True)
             context.inbox.restart()
             context.checkpoints.restored()
+            context.failures.restarted()
             run.begin_attempt()
             run.run()
 
@@ -290,18 +311,6 @@ class EngineJob(JobClient):
         request = SavepointRequest(new_place(directory, context.submission.configuration, self.job_id), stop, drain)
         context.savepoints.put(request)
         return CompletableFuture(request.result)
-
-    def control(self, request: dict[str, Any]) -> dict[str, Any]:
-        """What another process of this user asks for (see :mod:`firesteel.engine.control`)."""
-        command, directory = request["command"], request.get("directory")
-        if command == "savepoint":
-            return {"path": self.trigger_savepoint(directory).result()}
-        if command == "stop":
-            return {"path": self.stop_with_savepoint(bool(request.get("drain")), directory).result()}
-        if command == "cancel":
-            self.cancel()
-        progress = self.inbox.progress
-        return {"status": self.life.status.name, "records": progress.records, "batches": progress.batches}
 
     def stop_collecting(self, interrupted: bool = False) -> None:
         """Nobody reads any longer: ends the job if it still runs. Only an orderly end of the reader cancels it."""

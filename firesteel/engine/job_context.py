@@ -9,6 +9,7 @@ from firesteel.engine.checkpoint_log import CheckpointLog
 from firesteel.engine.checkpointing import Checkpointing
 from firesteel.engine.clean_up import CleanUp
 from firesteel.engine.commits import Commits
+from firesteel.engine.failure_history import FailureHistory
 from firesteel.engine.inbox import Inbox
 from firesteel.engine.savepoints.requests import SavepointRequests
 from firesteel.engine.settings import Settings
@@ -48,6 +49,7 @@ class JobContext:
         """Replaced by each attempt, which has a number of its own."""
         self.checkpointing = Checkpointing.of(submission.configuration, submission.name, submission.batch_mode)
         self.checkpoints = CheckpointLog()
+        self.failures = FailureHistory()
         self.commits = Commits(self.spec)
         self.inbox = Inbox(self.spec, self.commits.log)
         self.savepoints = SavepointRequests()

@@ -55,11 +55,15 @@ class Failure:
         lines = [f"Operator {self.operator!r} failed in subtask {self.subtask}."]
         lines.append(f"  operator  {self.operator}, built at {self.built_at}")
         if self.raised_at:
-            lines.append(f"  raised    at {self.raised_at}" + (f": {self.source_line}" if self.source_line else ""))
+            lines.append(f"  raised    at {self._user_line}")
         if self.element is not None:
             lines.append(f"  element   {self.element}")
         lines.append(f"  {self.error}")
         return "\n".join(lines)
+
+    @property
+    def _user_line(self) -> str | None:
+        return f"{self.raised_at}: {self.source_line}" if self.raised_at and self.source_line else self.raised_at
 
     def to_error(self) -> FiresteelError:
         """What the driver raises: of an operator a JobExecutionError; otherwise, if it was an error of Firesteel's,
@@ -76,6 +80,8 @@ class Failure:
             operator=self.operator,
             built_at=location,
             element=self.element,
+            subtask=self.subtask if self.operator else None,
+            raised_at=self._user_line,
             cause_text=self.trace,
             cause_class=self.cause_class or None,
             kind=kind,

@@ -44,7 +44,7 @@ from firesteel.runtime.state.factories import HashMapTables
 from firesteel.runtime.state.store import HEADER, StateStore, unpickled
 from firesteel.runtime.state.tables import TableFactory
 
-__all__ = ["JobSpec", "SourceShare", "StageTask", "TaskReport"]
+__all__ = ["JobSpec", "SourceShare", "StageTask", "TaskBatchReport"]
 
 Header = tuple[bytes | None, dict[str, Any]]
 """The token of the attempt that wrote it, and what each operator keeps."""
@@ -100,7 +100,7 @@ class SourceShare:
 
 
 @dataclass(frozen=True)
-class TaskReport:
+class TaskBatchReport:
     """What a task tells the driver of a batch."""
 
     stage: int
@@ -121,6 +121,8 @@ class TaskReport:
     """In stage 0, which has no store: what operators that make event time must remember."""
     bytes_out: int = 0
     """What it sent to later stages and to the driver."""
+    watermarks: dict[int, int] = field(default_factory=dict)
+    """Event time of each operator after the batch."""
 
 
 class StageTask:
@@ -409,14 +411,15 @@ class StageTask:
             operator.finish(last)
         for sender in self._senders:
             sender.finish(last)
-        watermarks = [operator.clock.watermark for operator in self._operators.values()]
+        watermarks = {node_id: operator.clock.watermark for node_id, operator in self._operators.items()}
         timers = [operator.next_processing_timer() for operator in self._operators.values()]
-        report = TaskReport(
+        report = TaskBatchReport(
             stage=self._stage,
             subtask=self._subtask,
             records_in=records,
             records_out={node_id: operator.out.records for node_id, operator in self._operators.items()},
-            watermark=min(watermarks, default=None),
+            watermark=min(watermarks.values(), default=None),
+            watermarks=watermarks,
             next_timer=None if last else min((t for t in timers if t is not None), default=None),
             metrics={n: o.context.metrics.take() for n, o in self._operators.items()},
             last=last,

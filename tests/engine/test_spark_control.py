@@ -63,7 +63,7 @@ class _Nothing(SinkFunction):
 
 def test_a_job_is_saved_stopped_and_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = start("counting")
-    assert main(["list"]) == 0
+    assert main(["list", "-r"]) == 0
     line = capsys.readouterr().out.splitlines()[1]
     assert line.startswith(str(job.get_job_id()))
     assert re.search(r"RUNNING .*counting$", line)
@@ -107,7 +107,7 @@ def test_a_job_is_cancelled_with_a_savepoint(tmp_path: Path, capsys: pytest.Capt
 
 def test_jobs_that_are_not_there_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stop", "nobody"]) == 1
-    assert "No job 'nobody' runs here as this user. Running: none." in capsys.readouterr().err
+    assert "No job 'nobody' runs here as this user, or ran lately. Running: none." in capsys.readouterr().err
 
 
 def test_only_the_user_gets_in_and_the_dead_are_forgotten(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
 from firesteel.metrics import Counter
 from firesteel.runtime.frames import DRIVER, Frame, encode
-from firesteel.runtime.task import JobSpec, TaskReport
+from firesteel.runtime.task import JobSpec, TaskBatchReport
 
 
 class NoSink(Sink):
@@ -51,7 +51,7 @@ class Driver:
         self.inbox.take(batch, reversed(cells))
 
 
-def report(**fields: Any) -> TaskReport:
+def report(**fields: Any) -> TaskBatchReport:
     defaults: dict[str, Any] = {
         "stage": 0,
         "subtask": 0,
@@ -62,7 +62,7 @@ def report(**fields: Any) -> TaskReport:
         "metrics": {},
         "last": False,
     }
-    return TaskReport(**{**defaults, **fields})
+    return TaskBatchReport(**{**defaults, **fields})
 
 
 PRINT, SINK, COLLECT, MAP = "Sink: Print to Std. Out", "Sink", "Sink: Collect", "numbers"

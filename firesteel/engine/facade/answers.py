@@ -1,0 +1,165 @@
+"""What a job answers: frozen records of plain data, so that each can be written as JSON and read again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from firesteel.common.checkpoint_statistics import CheckpointStatistics, CheckpointSummary
+from firesteel.common.job_status import JobStatus
+
+__all__ = [
+    "CheckpointStatistics",
+    "CheckpointSummary",
+    "JobDetails",
+    "JobExceptions",
+    "JobFailure",
+    "JobMetrics",
+    "JobPlan",
+    "OperatorMetrics",
+    "SavepointTaken",
+    "SubtaskMetrics",
+    "TaskMetrics",
+]
+
+
+@dataclass(frozen=True)
+class JobDetails:
+    """What a job is, and where it is in its life. Times are in milliseconds since 1970."""
+
+    id: str
+    name: str
+    status: JobStatus
+    engine: str
+    """``spark`` or ``memory``."""
+    mode: str
+    """``STREAMING`` or ``BATCH``."""
+    pid: int
+    """The driver's process."""
+    started: int
+    ended: int | None = None
+    """None while it runs."""
+    where: str = ""
+    """A few words on where it runs: Spark's master and the address of its page."""
+    parallelism: int = 1
+    """That of the widest operator."""
+    attempt: int = 0
+    """How often it was restarted after a failure."""
+    records: int = 0
+    """Records that its sources gave."""
+    batches: int = 0
+    watermark: int | None = None
+    """The smallest watermark of its last stage."""
+    checkpoint_folder: str | None = None
+    """Where a later start goes on from; None where nothing is kept."""
+    failure: str | None = None
+    """What ended it, in a line, if it failed."""
+    times: dict[str, int] = field(default_factory=dict, hash=False)
+    """When it took each status that it had, the last time."""
+    firesteel: str = ""
+    """The version that runs it."""
+
+    def runtime(self, now: int) -> int:
+        """For how long it has been running, or ran."""
+        return max(0, (now if self.ended is None else self.ended) - self.started)
+
+
+@dataclass(frozen=True)
+class SubtaskMetrics:
+    """One subtask of an operator."""
+
+    subtask: int
+    records_out: int = 0
+    """Records that it has put out."""
+    watermark: int | None = None
+    """Its event time after the last batch; None before the first one."""
+    values: dict[str, Any] = field(default_factory=dict, hash=False)
+    """The metrics that the user's function registered, by identifier: a number, or the parts of a meter or of a
+    distribution."""
+
+
+@dataclass(frozen=True)
+class OperatorMetrics:
+    """One operator. ``stage`` says which tasks it is part of."""
+
+    id: int
+    uid: str
+    name: str
+    stage: int
+    parallelism: int
+    state_size: int | None = None
+    """About how many bytes of keyed state it had when the last batch began."""
+    subtasks: tuple[SubtaskMetrics, ...] = ()
+
+    @property
+    def records_out(self) -> int:
+        return sum(one.records_out for one in self.subtasks)
+
+
+@dataclass(frozen=True)
+class TaskMetrics:
+    """One task: a subtask of all operators of a stage that are chained together."""
+
+    stage: int
+    subtask: int
+    records_in: int = 0
+    bytes_out: int = 0
+    """What it has sent to later stages and to the driver."""
+
+
+@dataclass(frozen=True)
+class JobMetrics:
+    """What tasks have reported since the job was started here."""
+
+    operators: tuple[OperatorMetrics, ...] = ()
+    tasks: tuple[TaskMetrics, ...] = ()
+
+
+@dataclass(frozen=True)
+class JobPlan:
+    """The job as a graph: operators, what feeds them, how they are chained and placed on stages."""
+
+    plan: dict[str, Any] = field(hash=False)
+    """As ``firesteel plan`` prints it, in the form that Flink's plan visualizer reads."""
+
+
+@dataclass(frozen=True)
+class JobFailure:
+    """One failure of a job. What is known of it depends on where it happened."""
+
+    timestamp: int
+    """In milliseconds since 1970."""
+    attempt: int
+    """The attempt that failed; the first one is 0."""
+    message: str
+    """What people are told."""
+    exception: str = ""
+    """The class of what was raised, with its module."""
+    restarted: bool = False
+    """Whether the job was started again after it."""
+    operator: str | None = None
+    subtask: int | None = None
+    built_at: str | None = None
+    """The user's line that added the operator to the program."""
+    raised_at: str | None = None
+    """The user's line that failed."""
+    element: str | None = None
+    """The record that it failed on, shortened."""
+    trace: str = ""
+    """The whole trace, shortened from its beginning."""
+
+
+@dataclass(frozen=True)
+class JobExceptions:
+    """The failures of a job, newest first."""
+
+    failures: tuple[JobFailure, ...] = ()
+    truncated: bool = False
+    """Whether there were more, which are forgotten."""
+
+
+@dataclass(frozen=True)
+class SavepointTaken:
+    """Where a savepoint is."""
+
+    path: str
