@@ -510,9 +510,12 @@ class KeyedStream(DataStream):
         self, func: ProcessFunction | KeyedProcessFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
         """Applies a process function with the key's state and timers."""
-        if isinstance(func, KeyedProcessFunction):
-            return self._add("Keyed Process", KeyedProcessSpec(func), output_type)
-        return super().process(func, output_type)
+        if not isinstance(func, KeyedProcessFunction):
+            raise ProgramError(
+                "process() of a keyed stream takes an instance of KeyedProcessFunction, got "
+                f"{type(func).__name__} {short_repr(func, 80)}. A ProcessFunction goes before key_by()."
+            )
+        return self._add("Keyed Process", KeyedProcessSpec(func), output_type)
 
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
         """A running fold per key: every record gives an update, in BATCH mode only the last one."""
@@ -557,6 +560,26 @@ class KeyedStream(DataStream):
     def _unkeyed(self) -> DataStream:
         return DataStream(self._env, self._node, tag=self._tag)
 
+    # The key decides where a record goes.
+
+    def broadcast(self, *args: Any) -> Any:
+        """Refused, as the other partitionings are."""
+        return self._partitioned(Ship.BROADCAST)
+
+    def partition_custom(
+        self,
+        partitioner: Callable[[Any, int], int] | Partitioner,
+        key_selector: Callable[[Any], Any] | KeySelector,
+    ) -> DataStream:
+        """Refused, as the other partitionings are."""
+        return self._partitioned(Ship.CUSTOM)
+
+    def _partitioned(self, ship: Ship) -> DataStream:
+        method = {Ship.CUSTOM: "partition_custom", Ship.GLOBAL: "global_"}.get(ship, ship.value.lower())
+        raise ProgramError(
+            f"{method}() would undo key_by(). Call it before key_by(), or behind an operator on the keyed stream."
+        )
+
     # A keyed stream is a partitioned view of an operator, not an operator: these would change the wrong one.
 
     def _refuse(self, what: str) -> ProgramError:
@@ -564,3 +587,9 @@ class KeyedStream(DataStream):
 
     def _change(self, **fields: Any) -> Any:
         raise self._refuse(" and ".join(fields))
+
+    def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
+        raise self._refuse("buffer timeout")
+
+    def get_name(self) -> str:
+        raise ProgramError("A keyed stream has no name. Ask the operator before key_by().")

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from firesteel.common import Configuration, WatermarkStrategy
+from firesteel.common import Configuration, Types, WatermarkStrategy
 from firesteel.datastream import CoMapFunction, OutputTag, ProcessFunction, StreamExecutionEnvironment
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+from firesteel.datastream.state import MapStateDescriptor
 from firesteel.errors import ConfigurationError, ProgramError
 from firesteel.graph.job_graph import JobGraph, build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
@@ -412,6 +413,39 @@ class TestRefusals:
             keyed.name("x")
         with pytest.raises(ProgramError, match="parallelism cannot be set on a keyed stream"):
             keyed.set_parallelism(2)
+        with pytest.raises(ProgramError, match="buffer timeout cannot be set on a keyed stream"):
+            keyed.set_buffer_timeout(5)
+        with pytest.raises(ProgramError, match="A keyed stream has no name"):
+            keyed.get_name()
+
+    @pytest.mark.parametrize(
+        ("method", "arguments"),
+        [
+            ("rebalance", ()),
+            ("rescale", ()),
+            ("shuffle", ()),
+            ("forward", ()),
+            ("global_", ()),
+            ("broadcast", ()),
+            ("broadcast", (MapStateDescriptor("rules", Types.STRING(), Types.INT()),)),
+            ("partition_custom", (lambda key, width: 0, abs)),
+        ],
+    )
+    def test_a_keyed_stream_is_not_partitioned_otherwise(self, method: str, arguments: tuple[Any, ...]) -> None:
+        keyed = environment().from_collection([1]).key_by(str)
+        with pytest.raises(ProgramError, match=rf"{method}\(\) would undo key_by\(\)"):
+            getattr(keyed, method)(*arguments)
+
+    def test_a_function_without_keys_on_a_keyed_stream(self) -> None:
+        class Plain(ProcessFunction):
+            def process_element(self, value: Any, ctx: Any) -> None:
+                return None
+
+        keyed = environment().from_collection([1]).key_by(str)
+        with pytest.raises(ProgramError, match="a keyed stream takes an instance of KeyedProcessFunction, got Plain "):
+            keyed.process(Plain())
+        with pytest.raises(ProgramError, match="takes an instance of KeyedProcessFunction, got int 3"):
+            keyed.process(3)
 
     def test_a_keyed_function_without_keys_and_what_is_no_function(self) -> None:
         from firesteel.datastream import KeyedProcessFunction
