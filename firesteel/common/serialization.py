@@ -105,11 +105,28 @@ class RowFieldExtractorSchema(SerializationSchema):
 
     def __init__(self, field_index: int) -> None:
         if field_index < 0:
-            raise ValueError(f"A field index is 0 or more, got {field_index}.")
+            raise ValueError(f"Field index must be non-negative, got {field_index}.")
         self.field_index = field_index
 
     def serialize(self, element: Any) -> bytes:
-        return bytes(element[self.field_index] or b"")
+        """The field's bytes; none where there is no row, or nothing in the field."""
+        if element is None:
+            return b""
+        if self.field_index >= len(element):
+            raise TypeMismatchError(f"There is no field {self.field_index} in a row of {len(element)} fields.")
+        value = element[self.field_index]
+        if value is None:
+            return b""
+        if not isinstance(value, bytes | bytearray):
+            kind = type(value).__name__
+            raise TypeMismatchError(f"Field {self.field_index} should be bytes, got {kind} {short_repr(value, 60)}.")
+        return bytes(value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowFieldExtractorSchema) and self.field_index == other.field_index
+
+    def __hash__(self) -> int:
+        return hash(self.field_index)
 
 
 class Encoder:

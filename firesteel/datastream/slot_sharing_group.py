@@ -124,6 +124,8 @@ class SlotSharingGroup:
 
         def set_task_heap_memory(self, task_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
             """Sets the heap memory of a slot."""
+            if task_heap_memory.bytes_size <= 0:
+                raise ProgramError(f"A slot's task heap memory should be more than 0, got {task_heap_memory}.")
             self._memory["task_heap_memory"] = task_heap_memory
             return self
 

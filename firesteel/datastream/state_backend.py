@@ -8,9 +8,11 @@ is one of memory and speed, made by ``state.backend.type`` in the configuration 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from enum import Enum
 from typing import Any
+from urllib.parse import urlsplit
 
 from firesteel.errors import ProgramError, short_repr
 
@@ -75,8 +77,15 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return self._incremental
 
     def set_db_storage_paths(self, *paths: str) -> None:
-        """Accepted for compatibility: Spark keeps its files under ``spark.local.dir``."""
-        self._paths = list(paths)
+        """Accepted for compatibility: Spark keeps its files under ``spark.local.dir``. As in Flink, they are absolute
+        paths or ``file:`` URIs; none restores the default.
+
+        >>> backend = EmbeddedRocksDBStateBackend()
+        >>> backend.set_db_storage_paths("file:///var/state/")
+        >>> backend.get_db_storage_paths()
+        ['/var/state']
+        """
+        self._paths = [_local_path(path) for path in paths]
 
     def get_db_storage_paths(self) -> list[str]:
         """The paths that were set."""
@@ -105,6 +114,18 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
         """Accepted for compatibility: Spark moves its files itself."""
         self._threads = number_of_transfering_threads
+
+
+def _local_path(place: str) -> str:
+    if not isinstance(place, str):
+        raise ProgramError(f"set_db_storage_paths() takes paths, got {short_repr(place, 60)}.")
+    parts = urlsplit(place)
+    if parts.scheme not in ("", "file"):
+        raise ProgramError(f"set_db_storage_paths(): {place!r} has a non-local scheme.")
+    path = parts.path if parts.scheme else place
+    if not os.path.isabs(path):
+        raise ProgramError(f"set_db_storage_paths() takes absolute paths, got {place!r}.")
+    return os.path.normpath(path)
 
 
 class CustomStateBackend(StateBackend):

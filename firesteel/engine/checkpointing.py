@@ -19,6 +19,7 @@ __all__ = ["Checkpointing", "folder_name"]
 
 EXACT = "firesteel.checkpoint.dir"
 DIRECTORY = "execution.checkpointing.dir"
+STORAGE = "execution.checkpointing.storage"
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Checkpointing:
         # Read in any case, so that a misspelt one is found.
         chosen = config.get_externalized_checkpoint_retention()
         retention = chosen if configuration.contains_key(RETENTION) else None
+        in_files = _in_files(configuration)
         folder, exact = None, configuration.get_string(EXACT, "")
         if exact and not batch_mode:
             folder = _place(EXACT, exact)
@@ -54,6 +56,11 @@ class Checkpointing:
             parent = configuration.get_string(DIRECTORY, "")
             if parent:
                 folder = joined(_place(configuration.find_key(DIRECTORY), parent), folder_name(job_name))
+        if enabled and in_files and folder is None:
+            raise ConfigurationError(
+                f"Setting '{configuration.find_key(STORAGE)}' is 'filesystem', so it takes a directory: set "
+                f"'{DIRECTORY}'."
+            )
         return Checkpointing(enabled, folder, bool(exact), retention)
 
     def stays(self, status: JobStatus) -> bool:
@@ -64,6 +71,16 @@ class Checkpointing:
             return self.retention is ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
         # Whoever failed wants to go on; whoever has finished has nothing left to do.
         return self.exact or status is not JobStatus.FINISHED
+
+
+def _in_files(configuration: Configuration) -> bool:
+    """Whether the configuration asks for checkpoints in files. Where they are says the directory."""
+    kind = configuration.get_string(STORAGE, "jobmanager")
+    if kind.lower() not in ("jobmanager", "filesystem"):
+        raise ConfigurationError(
+            f"Setting '{configuration.find_key(STORAGE)}' should be jobmanager or filesystem, got {kind!r}."
+        )
+    return kind.lower() == "filesystem"
 
 
 def folder_name(job_name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 from firesteel.common.serialization import BulkWriter, BulkWriterFactory
 from firesteel.common.types import Row
-from firesteel.connectors.files.arrow import arrow_schema
+from firesteel.connectors.files.arrow import arrow_converter, arrow_schema
 from firesteel.errors import TypeMismatchError, short_repr
 
 __all__ = ["ParquetWriterFactory"]
@@ -36,6 +36,7 @@ class _ParquetWriter(BulkWriter):
         self._schema, self._group_size = factory.schema, factory.group_size
         self._names = list(factory.schema.names)
         self._writer = pyarrow.parquet.ParquetWriter(out, factory.schema, compression=factory.compression)
+        self._converters = [arrow_converter(field.type) for field in factory.schema]
         self._rows: list[list[Any]] = []
 
     def add_element(self, element: Any) -> None:
@@ -66,10 +67,12 @@ class _ParquetWriter(BulkWriter):
 
         if self._rows:
             rows, self._rows = self._rows, []
-            columns = [
-                pyarrow.array([row[position] for row in rows], type=field.type)
-                for position, field in enumerate(self._schema)
-            ]
+            columns = []
+            for position, (field, convert) in enumerate(zip(self._schema, self._converters, strict=True)):
+                values = [row[position] for row in rows]
+                if convert is not None:
+                    values = list(map(convert, values))
+                columns.append(pyarrow.array(values, type=field.type))
             self._writer.write_table(pyarrow.Table.from_arrays(columns, schema=self._schema))
 
     def finish(self) -> None:
