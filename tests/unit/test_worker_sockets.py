@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -98,6 +99,38 @@ def scenario(tmp_path: Path, text: str, ends_with: int = 0) -> list[str]:
         )
     assert done.returncode == ends_with, said.read_text()
     return ran.read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("ending", "text"),
+    [
+        (
+            "os.kill(os.getpid(), 9)",
+            r"was killed by SIGKILL in the middle of a batch \(the system does that when memory",
+        ),
+        ("os.kill(os.getpid(), 15)", r"was killed by SIGTERM in the middle of a batch$"),
+        ("os.kill(os.getpid(), 11)", r"was killed by SIGSEGV in the middle of a batch: native code in it crashed$"),
+        ("os._exit(3)", r"ended in the middle of a batch with exit code 3$"),
+    ],
+)
+def test_it_is_said_how_a_process_ended(ending: str, text: str, tmp_path: Path) -> None:
+    """A task that does not return: its host is gone, and only the host's parent learns why."""
+    scenario(
+        tmp_path,
+        f"""
+        def ends(infile, outfile):
+            with open(ran, "w") as file:
+                file.write(str(os.getpid()))
+            {ending}
+
+        front._main = ends
+        send("task")
+        """,
+        ends_with=1,
+    )
+    process = (tmp_path / "ran").read_text()
+    said = (tmp_path / "said").read_text()
+    assert re.search(rf"^the Python process {process} of subtask 0 {text}", said, re.MULTILINE), said
 
 
 def left_in(tmp_path: Path) -> list[Path]:

@@ -16,7 +16,8 @@ pass through the front.
 3. It connects to the host, making it by a fork if there is none, hands over the socket and waits.
 4. The host runs PySpark's own worker loop on the socket and says how it went.
 5. If the front dies (Spark killed the task), the host interrupts the task, closes the users' functions and dies; if the
-   host dies, the front ends with an error, which Spark takes for a crashed worker.
+   host dies, the front ends with an error, which Spark takes for a crashed worker. How the host died is known to its
+   parent, a process that does nothing but wait for that and leave it in a file.
 
 A host runs what it is handed, so it must not be reached by other users, nor may they take its place:
 
@@ -46,6 +47,7 @@ from typing import Any, BinaryIO
 from firesteel.engine.peers import is_own_user, process_of_peer
 from firesteel.engine.processes import is_alive
 from firesteel.engine.scratch import scratch_folder
+from firesteel.engine.spark.process_end import ending_of
 from firesteel.engine.spark.tasks import TASKS
 
 try:
@@ -59,6 +61,8 @@ _HEAD = struct.Struct(">iii")
 _START_OF_INIT = -9
 """PySpark's mark of a task's first message: mark, length, then the partition."""
 _IDLE_SECONDS = 900
+_SECONDS_TO_LEARN = 2.0
+"""How long a front waits to learn how its host ended."""
 
 Main = Callable[[Any, Any], None]
 
@@ -115,7 +119,7 @@ class _Front:
                 sys.exit(-1)
 
     def _report_death(self, partition: int, process: int | None) -> None:
-        """One line where the worker's output goes. Nobody is the host's parent, so its signal is not known."""
+        """One line where the worker's output goes."""
         try:
             with open(self.address(f"task-{partition}"), encoding="utf-8") as file:
                 what = file.read().strip()
@@ -123,11 +127,21 @@ class _Front:
             what = ""
         of = f"of subtask {partition}" + (f" ({what})" if what else "")
         print(
-            f"the Python process {process or ''} {of} ended in the middle of a batch: a signal killed it (the system "
-            "does that when memory runs out), or native code in it crashed",
+            f"the Python process {process or ''} {of} {ending_of(self._wait_status(partition, process))}",
             file=sys.stderr,
             flush=True,
         )
+
+    def _wait_status(self, partition: int, process: int | None) -> int | None:
+        """How the host ended, from its parent, which learns it a moment after the line has broken."""
+        deadline = time.monotonic() + _SECONDS_TO_LEARN
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError, ValueError), open(self.address(f"end-{partition}"), "rb") as file:
+                host, status = map(int, file.read().split())
+                if host == process:
+                    return status
+            time.sleep(0.01)
+        return None
 
     def address(self, what: str) -> str:
         # By the open folder, because a socket's path has at most a hundred characters.
@@ -167,18 +181,35 @@ class _Front:
         ready, listening = os.pipe()
         child = os.fork()
         if child == 0:
-            # Forked twice, so that the host is nobody's child to be waited for.
+            # Forked twice, so that the host's parent is nobody's child to be waited for.
             if os.fork():
                 os._exit(0)
+            try:
+                self._watch_host(partition, listening)
+            finally:
+                os._exit(0)
+        os.close(listening)
+        os.waitpid(child, 0)
+        os.read(ready, 1)
+        os.close(ready)
+
+    def _watch_host(self, partition: int, listening: int) -> None:
+        """Makes the host, and is its parent for as long as it lives: only a parent learns how a process ended."""
+        host = os.fork()
+        if host == 0:
             try:
                 self._serve(partition, listening)
             except BaseException:
                 os._exit(1)
             os._exit(0)
-        os.close(listening)
-        os.waitpid(child, 0)
-        os.read(ready, 1)
-        os.close(ready)
+        (self._descriptor,) = _only([self._descriptor])
+        _, status = os.waitpid(host, 0)
+        path = self.address(f"end-{partition}")
+        # The folder may have gone with the daemon.
+        with contextlib.suppress(OSError):
+            with open(path + ".new", "wb") as file:
+                file.write(b"%d %d" % (host, status))
+            os.replace(path + ".new", path)
 
     def _serve(self, partition: int, listening: int) -> None:
         """The host's life: one task after the other until it is idle for long or its daemon is gone."""

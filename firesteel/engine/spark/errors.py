@@ -42,8 +42,8 @@ def translate(error: BaseException, query: str | None = None) -> BaseException:
         # Spark goes on with advice about switches that do not help here.
         said = (
             "SparkException: Python worker exited unexpectedly. A signal killed it (the system does that when memory "
-            "runs out), or native code in it crashed; a line in the output names the process, its subtask and its "
-            "operators."
+            "runs out), or native code in it crashed; a line in the output names the process, its subtask, its "
+            "operators and the signal."
         )
     return JobExecutionError(f"The job failed inside Spark: {said}", cause_text=text)
 
