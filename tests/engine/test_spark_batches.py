@@ -12,7 +12,7 @@ from sparkkit import AppendSink, notes, spark_env
 
 from firesteel.common import WatermarkStrategy
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.engine.coordinator import FIRST_BATCH, LARGEST_BATCH, BatchSizer
+from firesteel.engine.batch_sizer import FIRST_BATCH, LARGEST_BATCH, BatchSizer
 from firesteel.runtime.frames import Frame, FrameSpool, decode, encode
 
 NONE = WatermarkStrategy.no_watermarks()

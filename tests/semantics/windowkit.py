@@ -26,7 +26,8 @@ from firesteel.common import Configuration, WatermarkStrategy
 from firesteel.common.watermark_strategy import TimestampAssigner, WatermarkGenerator, WatermarkOutput
 from firesteel.datastream import DataStream, StreamExecutionEnvironment
 from firesteel.engine.backends import table_factory
-from firesteel.engine.coordinator import BatchSizer, Coordinator
+from firesteel.engine.batch_sizer import BatchSizer
+from firesteel.engine.coordinator import Coordinator
 from firesteel.engine.pickling import pickle_job
 from firesteel.engine.processing_time import ProcessingClock
 from firesteel.engine.settings import Settings

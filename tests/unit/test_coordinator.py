@@ -18,14 +18,8 @@ from firesteel.connectors.sequence import IndexEnumerator
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.engine.coordinator import (
-    BACKLOG_FROM,
-    FIRST_BATCH,
-    LARGEST_BATCH,
-    BatchSizer,
-    Coordinator,
-    CoordinatorFeedback,
-)
+from firesteel.engine.batch_sizer import BACKLOG_FROM, FIRST_BATCH, LARGEST_BATCH, BatchSizer
+from firesteel.engine.coordinator import Coordinator, CoordinatorFeedback
 from firesteel.engine.processing_time import SPEED, ProcessingClock
 from firesteel.engine.settings import Settings
 from firesteel.graph.job_graph import build_job_graph

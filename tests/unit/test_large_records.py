@@ -25,7 +25,8 @@ from firesteel.common.path_names import path_name
 from firesteel.connectors.collection import CollectionEnumerator, CollectionReader
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.engine.coordinator import FIRST_BATCH, BatchSizer, Coordinator, CoordinatorFeedback
+from firesteel.engine.batch_sizer import FIRST_BATCH, BatchSizer
+from firesteel.engine.coordinator import Coordinator, CoordinatorFeedback
 from firesteel.engine.settings import Settings
 from firesteel.engine.spark import jvm_failure as jvm_module
 from firesteel.engine.spark.data_source import _let_go, _Share

@@ -1,0 +1,64 @@
+"""How many records the next batch may have."""
+
+from __future__ import annotations
+
+__all__ = ["BatchSizer"]
+
+FIRST_BATCH = 4096
+LARGEST_BATCH = 4_000_000
+BACKLOG_FROM = 4
+"""So many full batches in a row are a backlog."""
+
+
+class BatchSizer:
+    """Admission control: sizes batches so that one takes about the target duration.
+
+    >>> sizer = BatchSizer(target_ms=1000)
+    >>> first = sizer.limit
+    >>> sizer.observe(first, 500)
+    >>> sizer.limit > first
+    True
+
+    Another target may hold for a backlog, which is there when several batches in a row were full. Every record waits
+    then anyway, and longer batches get through it sooner: what a batch costs beyond its records is paid less often.
+    """
+
+    def __init__(self, target_ms: int, fixed: int = 0, backlog_ms: int | None = None, max_bytes: int = 0) -> None:
+        self._target = target_ms
+        self._max_bytes = max_bytes
+        self._record_bytes = 0.0
+        """What a record has led to in the batches so far: bytes of the stage that sent most."""
+        self._fixed = fixed
+        self._backlog = target_ms if backlog_ms is None else backlog_ms
+        self._full = 0
+        """How many batches in a row were full."""
+        self.limit = fixed or FIRST_BATCH
+
+    def observe(self, records: int, duration_ms: float) -> None:
+        if self._fixed:
+            return
+        if records < self.limit // 2:
+            # A batch that was not full says nothing about what a full one would take.
+            if self._full >= BACKLOG_FROM:
+                self.limit = max(self.limit * self._target // self._backlog, FIRST_BATCH)
+            self._full = 0
+            return
+        self._full += 1
+        target = self._target if self._full < BACKLOG_FROM else self._backlog
+        wanted = records * target / max(duration_ms, 1)
+        # One slow batch must not make the next one tiny, and the first ones carry start-up costs.
+        self.limit = int(min(max(wanted, self.limit / 4, FIRST_BATCH), self.limit * 16, LARGEST_BATCH))
+
+    def weigh(self, records: int, size: int) -> None:
+        """A batch of so many records was of so many bytes."""
+        if records:
+            mean = size / records
+            # Large records count at once, small ones by and by: the large ones may come back.
+            self._record_bytes = max(mean, self._record_bytes * 0.75 + mean * 0.25)
+
+    @property
+    def records(self) -> int:
+        """How many records the next batch may have: as many as fit into its time and into its bytes."""
+        if not self._max_bytes or not self._record_bytes:
+            return self.limit
+        return max(1, min(self.limit, int(self._max_bytes / self._record_bytes)))
