@@ -21,6 +21,7 @@ from typing import Any, Protocol
 import hypothesis
 import pytest
 from postgreskit import database, postgres_server, why_not
+from s3kit import bucket, s3_server  # noqa: F401 - fixtures
 from sharing import IN_SESSION, Scheduler, group_of, in_order
 
 from firesteel.common import Configuration

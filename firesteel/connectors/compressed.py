@@ -11,6 +11,7 @@ import os
 from typing import IO, cast
 
 from firesteel.errors import InputError
+from firesteel.filesystems import LOCAL, FileSystem
 
 __all__ = ["Lengths", "codec_of", "open_binary", "skip"]
 
@@ -27,15 +28,16 @@ def codec_of(path: str) -> str | None:
     return _CODECS.get(os.path.splitext(path)[1].lower())
 
 
-def open_binary(path: str) -> IO[bytes]:
+def open_binary(path: str, system: FileSystem = LOCAL) -> IO[bytes]:
     """A file's bytes, or those that it holds if it is compressed."""
     codec = codec_of(path)
     if codec is None:
-        return open(path, "rb", buffering=_BUFFER)
+        return system.open_input(path)
     # Arrow is there with Spark. It is loaded by those who read such files.
     import pyarrow as pa
 
-    return cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", pa.input_stream(path, compression=codec)), _BUFFER))
+    stream = pa.input_stream(path if system is LOCAL else system.open_input(path), compression=codec)
+    return cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", stream), _BUFFER))
 
 
 def skip(file: IO[bytes], count: int, path: str) -> int:
@@ -62,7 +64,8 @@ class Lengths:
     It has one file open at a time. What was found out stays known.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, system: FileSystem = LOCAL) -> None:
+        self._system = system
         self._path: str | None = None
         self._file: IO[bytes] | None = None
         self._seen: dict[str, int] = {}
@@ -78,7 +81,7 @@ class Lengths:
         if wanted > seen and path not in self._whole:
             if path != self._path:
                 self.close()
-                self._path, self._file = path, open_binary(path)
+                self._path, self._file = path, open_binary(path, self._system)
                 seen = 0
             assert self._file is not None
             seen += skip(self._file, wanted - seen, path)

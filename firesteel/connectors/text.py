@@ -5,8 +5,10 @@ from __future__ import annotations
 import codecs
 import itertools
 import os
+import re
 import stat
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 from firesteel.connectors.blocks import blocks
@@ -15,14 +17,15 @@ from firesteel.connectors.source import Records, SourceReader, SplitEnumerator, 
 from firesteel.connectors.text_positions import Entry, FileState, Position, TextPosition
 from firesteel.connectors.text_reading import FileSplit, RangeReader
 from firesteel.datastream.connectors.base import Source
-from firesteel.errors import InputError, ProgramError
+from firesteel.errors import ConfigurationError, InputError, ProgramError
+from firesteel.filesystems import FileSystem, StorageOptions, file_system_of, is_remote, resolved
 
 __all__ = ["TextFileEnumerator", "TextFileReader", "TextFileSource"]
 
 BYTES_PER_RECORD = 64
 """A guess at a line's length, for sizing batches; the sizes adapt to how long a batch takes."""
 
-_OWN = ("_lengths", "_recent")
+_OWN = ("_lengths", "_recent", "_system")
 """What belongs to the process that uses an enumerator."""
 _RECENT = 4
 
@@ -32,15 +35,17 @@ Range = SplitRange[FileSplit]
 class TextFileSource(Source[FileSplit, str]):
     """The lines that a file, or all files of a folder, have when the program is built, file by file."""
 
-    def __init__(self, path: str, charset: str = "UTF-8", errors: str = "strict") -> None:
-        self._path, self._charset, self._errors = path, charset, errors
+    def __init__(
+        self, path: str, charset: str = "UTF-8", errors: str = "strict", options: StorageOptions | None = None
+    ) -> None:
+        self._path, self._charset, self._errors, self._options = path, charset, errors, options
 
     def create_enumerator(self) -> TextFileEnumerator:
         _check_charset(self._charset, self._errors)
-        return TextFileEnumerator.of(self._path)
+        return TextFileEnumerator.of(self._path, self._options)
 
     def create_reader(self) -> TextFileReader:
-        return TextFileReader(self._charset, self._errors)
+        return TextFileReader(self._charset, self._errors, self._options)
 
 
 class TextFileEnumerator(SplitEnumerator[FileSplit]):
@@ -51,15 +56,24 @@ class TextFileEnumerator(SplitEnumerator[FileSplit]):
     names it.
     """
 
-    def __init__(self, files: tuple[FileState, ...]) -> None:
+    def __init__(self, files: tuple[FileState, ...], options: StorageOptions | None = None) -> None:
+        self._options = options
         self._files = {file.path: file for file in files}
         self._size = sum(file.size for file in files)
         self._start()
 
     def _start(self) -> None:
-        self._lengths = Lengths()
         self._recent: list[tuple[Any, TextPosition]] = []
         """The positions that were asked for last: with many files, one takes long to make out."""
+
+    @cached_property
+    def _system(self) -> FileSystem:
+        # All files are below one path.
+        return file_system_of(next(iter(self._files), ""), self._options)
+
+    @cached_property
+    def _lengths(self) -> Lengths:
+        return Lengths(self._system)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _OWN}
@@ -69,9 +83,11 @@ class TextFileEnumerator(SplitEnumerator[FileSplit]):
         self._start()
 
     @classmethod
-    def of(cls, path: str) -> TextFileEnumerator:
+    def of(cls, path: str, options: StorageOptions | None = None) -> TextFileEnumerator:
         """All that is needed to read a file (or every file of a folder) as it is now."""
-        path = path.removeprefix("file://")
+        path = _resolved(path)
+        if is_remote(path):
+            return cls(tuple(_remote(path, file_system_of(path, options))), options)
         if not os.path.exists(path):
             raise ProgramError(f"read_text_file(): there is no file or folder {path!r}.")
         names = sorted(_inside(path)) if os.path.isdir(path) else [path]
@@ -93,7 +109,7 @@ class TextFileEnumerator(SplitEnumerator[FileSplit]):
                 del self._recent[at]
                 # With this object, which is found without a comparison when it is asked for again.
                 return self._remember(position, known)
-        return self._remember(position, TextPosition.of(position, self._files))
+        return self._remember(position, TextPosition.of(position, self._files, self._system))
 
     def _remember(self, position: Any, known: TextPosition) -> TextPosition:
         self._recent.insert(0, (position, known))
@@ -109,11 +125,11 @@ class TextFileEnumerator(SplitEnumerator[FileSplit]):
             if room <= 0:
                 break
             # Here, and not before: what is read in this batch must still be the same file.
-            file.check(entry.offset, entry.mark)
+            file.check(entry.offset, entry.mark, self._system)
             reached = self._reach(file, entry.offset, room)
             room -= reached.offset - entry.offset
             entries[file.path] = reached
-        end = TextPosition({**known.entries, **entries}, self._files)
+        end = TextPosition({**known.entries, **entries}, self._files, self._system)
         found = end.to_json()
         self._remember(found, end)
         return found
@@ -121,9 +137,9 @@ class TextFileEnumerator(SplitEnumerator[FileSplit]):
     def _reach(self, file: FileState, offset: int, room: int) -> Entry:
         if codec_of(file.path) is None:
             end = min(file.size, offset + room)
-            return Entry(end, file.size, file.modified, file.mark(end), end >= file.size)
+            return Entry(end, file.size, file.modified, file.mark(end, self._system), end >= file.size)
         end, done = self._lengths.advance(file.path, offset, room)
-        return Entry(end, file.size, file.modified, file.mark(end), done)
+        return Entry(end, file.size, file.modified, file.mark(end, self._system), done)
 
     def ended(self, position: Any) -> bool:
         return self._known(position).finished
@@ -150,8 +166,8 @@ class TextFileEnumerator(SplitEnumerator[FileSplit]):
 class TextFileReader(SourceReader[FileSplit, str]):
     """Reads lines."""
 
-    def __init__(self, charset: str = "UTF-8", errors: str = "strict") -> None:
-        self._reader = RangeReader(charset, errors)
+    def __init__(self, charset: str = "UTF-8", errors: str = "strict", options: StorageOptions | None = None) -> None:
+        self._reader = RangeReader(charset, errors, options)
 
     def read(self, split: FileSplit, start: int, end: int) -> Iterator[Records[str]]:
         return self._reader.read(split, start, end)
@@ -190,6 +206,23 @@ def _check_charset(charset: str, errors: str) -> None:
             f"read_text_file(): errors is {errors!r}; it must be 'strict', 'replace', 'ignore' or another name that "
             "Python's decoders know."
         ) from None
+
+
+def _resolved(path: str) -> str:
+    try:
+        return resolved(path, "read_text_file(): the path")
+    except ConfigurationError as error:
+        raise ProgramError(str(error)) from None
+
+
+def _remote(path: str, system: FileSystem) -> Iterator[FileState]:
+    """The files of another file system, in the order of their names."""
+    alone = system.info(path)
+    # As Hadoop and Flink do, leave out hidden files and folders.
+    found = [alone] if alone else [one for one in system.walk(path) if not re.search(r"/[._]", one.path[len(path) :])]
+    if not found and not system.exists(path):
+        raise ProgramError(f"read_text_file(): there is no file or folder {path!r}.")
+    return (FileState(*one) for one in sorted(found) if one.size)
 
 
 def _inside(path: str) -> Iterator[str]:

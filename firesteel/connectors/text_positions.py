@@ -8,15 +8,15 @@ compressed file the place that was reached, which its size does not tell. A file
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 from firesteel.connectors.compressed import codec_of
 from firesteel.errors import InputError
+from firesteel.filesystems import LOCAL, FileInfo, FileSystem
 
 __all__ = ["Entry", "FileState", "Position", "TextPosition"]
 
@@ -37,54 +37,59 @@ class FileState:
     modified: int
     """In nanoseconds."""
 
-    def check(self, end: int = 0, mark: int = 0) -> None:
+    def check(self, end: int = 0, mark: int = 0, system: FileSystem = LOCAL) -> None:
         """Raises if the file is gone, or is another one now. One that has only grown is still the same: what stands
         before ``end`` has the checksum ``mark`` as before."""
-        try:
-            found = os.stat(self.path)
-        except FileNotFoundError:
-            raise gone(self.path) from None
-        if self.compare(found) and end and not self.matches(end, mark):
+        found = system.info(self.path)
+        if found is None:
+            raise gone(self.path)
+        if self.compare(found) and end and not self.matches(end, mark, system):
             raise changed(self.path, "it was replaced by another one")
 
-    def compare(self, found: os.stat_result) -> bool:
+    def compare(self, found: FileInfo) -> bool:
         """Returns whether the file has grown. Raises if it was changed otherwise."""
-        if found.st_size < self.size:
-            raise changed(self.path, f"it had {self.size} bytes and has {found.st_size} now")
-        grown = found.st_size > self.size and codec_of(self.path) is None
-        if not grown and (found.st_size, found.st_mtime_ns) != (self.size, self.modified):
+        if found.size < self.size:
+            raise changed(self.path, f"it had {self.size} bytes and has {found.size} now")
+        grown = found.size > self.size and codec_of(self.path) is None
+        if not grown and (found.size, found.modified) != (self.size, self.modified):
             raise changed(self.path, "it was written to after the job had looked at it")
         return grown
 
-    def mark(self, end: int) -> int:
+    def mark(self, end: int, system: FileSystem = LOCAL) -> int:
         """A checksum of what stands before a place of the file, or of all of a compressed one."""
         end = self.size if codec_of(self.path) else end
         if end <= _MARKS * _MARK_BYTES:
-            return self._checksum([(0, end)])
+            return self._checksum([(0, end)], system)
         step = (end - _MARK_BYTES) / (_MARKS - 1)
         starts = [round(n * step) for n in range(_MARKS)]
-        return self._checksum([(start, start + _MARK_BYTES) for start in starts])
+        return self._checksum([(start, start + _MARK_BYTES) for start in starts], system)
 
-    def matches(self, end: int, mark: int) -> bool:
+    def matches(self, end: int, mark: int, system: FileSystem = LOCAL) -> bool:
         """Whether a checksum that was made earlier still holds. At first, one was of the last piece only."""
-        return mark == self.mark(end) or (
-            codec_of(self.path) is None and mark == self._checksum([(max(0, end - _MARK_BYTES), end)])
+        return mark == self.mark(end, system) or (
+            codec_of(self.path) is None and mark == self._checksum([(max(0, end - _MARK_BYTES), end)], system)
         )
 
-    def _checksum(self, pieces: list[tuple[int, int]]) -> int:
+    def _checksum(self, pieces: list[tuple[int, int]], system: FileSystem) -> int:
         found = 0
-        with open(self.path, "rb", buffering=0) as file:
+        with _unbuffered(self.path, system) as file:
             for start, end in pieces:
-                content = os.pread(file.fileno(), end - start, start)
+                file.seek(start)
+                content = file.read(end - start)
                 if len(content) < end - start:
                     raise changed(self.path, "it has become shorter")
                 found = zlib.crc32(content, found)
         return found
 
-    def has_line_end(self, low: int, high: int) -> bool:
-        with open(self.path, "rb", buffering=0) as file:
-            starts = range(low, high, _SCAN_BYTES)
-            return any(b"\n" in os.pread(file.fileno(), min(_SCAN_BYTES, high - at), at) for at in starts)
+    def has_line_end(self, low: int, high: int, system: FileSystem = LOCAL) -> bool:
+        with _unbuffered(self.path, system) as file:
+            file.seek(low)
+            return any(b"\n" in file.read(min(_SCAN_BYTES, high - at)) for at in range(low, high, _SCAN_BYTES))
+
+
+def _unbuffered(path: str, system: FileSystem) -> IO[bytes]:
+    """For small pieces here and there."""
+    return cast("IO[bytes]", open(path, "rb", buffering=0)) if system is LOCAL else system.open_input(path)
 
 
 class Entry(NamedTuple):
@@ -100,14 +105,15 @@ class Entry(NamedTuple):
 class TextPosition:
     """A position, seen from a source that has these files now, by their paths."""
 
-    def __init__(self, entries: dict[str, Entry], files: Mapping[str, FileState]) -> None:
+    def __init__(self, entries: dict[str, Entry], files: Mapping[str, FileState], system: FileSystem = LOCAL) -> None:
         self.entries = entries
         self._files = files
+        self._system = system
 
     @staticmethod
-    def of(position: Any, files: Mapping[str, FileState]) -> TextPosition:
+    def of(position: Any, files: Mapping[str, FileState], system: FileSystem = LOCAL) -> TextPosition:
         if isinstance(position, int):
-            return TextPosition(_of_number(position, files), files)
+            return TextPosition(_of_number(position, files), files, system)
         entries: dict[str, Entry] = {}
         for path, found in position.items():
             if isinstance(found, dict):
@@ -115,7 +121,7 @@ class TextPosition:
             else:
                 # Earlier, finished files were marked by a fifth value.
                 entries[path] = Entry(*found)
-        return TextPosition(entries, files)
+        return TextPosition(entries, files, system)
 
     def to_json(self) -> Position:
         found: Position = {}
@@ -144,7 +150,7 @@ class TextPosition:
                     self._recognise(file, entry)
                 if not entry.done:
                     yield file, entry
-            elif _has_grown(file, entry):
+            elif _has_grown(file, entry, self._system):
                 yield file, entry
         for path, entry in self.entries.items():
             if not entry.done and path not in self._files:
@@ -169,7 +175,7 @@ class TextPosition:
     def _recognise(self, file: FileState, entry: Entry) -> None:
         """A file that has another modification time, but is as long as it was: copied once more, or put back. Raises if
         it is another one."""
-        if not file.matches(entry.offset, entry.mark):
+        if not file.matches(entry.offset, entry.mark, self._system):
             raise other(file.path)
         # So it is looked at only once.
         self.entries[file.path] = entry._replace(modified=file.modified)
@@ -179,15 +185,15 @@ def _finished(size: int, modified: int, mark: int, offset: int | None = None) ->
     return Entry(size if offset is None else offset, size, modified, mark, True)
 
 
-def _has_grown(file: FileState, entry: Entry) -> bool:
+def _has_grown(file: FileState, entry: Entry, system: FileSystem) -> bool:
     """Whether a file of another size has only got longer. Raises if it was changed otherwise."""
     path = file.path
     if file.size < entry.size:
         raise changed(path, f"it had {entry.size} bytes when the job's position was saved and has {file.size} now")
-    if codec_of(path) is not None or not file.matches(entry.offset, entry.mark):
+    if codec_of(path) is not None or not file.matches(entry.offset, entry.mark, system):
         raise other(path)
     # The line that the position lies in was read to its end, which was that of the file if no other came before.
-    if not file.has_line_end(entry.offset - 1, entry.size):
+    if not file.has_line_end(entry.offset - 1, entry.size, system):
         raise changed(path, "something was added to its last line, which was read without it")
     return True
 

@@ -10,6 +10,7 @@ from firesteel.connectors.compressed import codec_of, damaged, open_binary, skip
 from firesteel.connectors.source import CHUNK_RECORDS, Records
 from firesteel.connectors.text_positions import FileState, changed, gone
 from firesteel.errors import InputError
+from firesteel.filesystems import LOCAL, FileInfo, FileSystem, StorageOptions, file_system_of
 
 __all__ = ["FileSplit", "RangeReader"]
 
@@ -41,14 +42,16 @@ class RangeReader:
     A compressed file stays open for the range that follows.
     """
 
-    def __init__(self, charset: str, errors: str) -> None:
+    def __init__(self, charset: str, errors: str, options: StorageOptions | None = None) -> None:
         self._charset = charset
         self._errors = errors
+        self._options = options
         self._opened: _Opened | None = None
 
     def read(self, split: FileSplit, low: int, high: int) -> Iterator[Records[str]]:
         state, path = split.file, split.file.path
-        file, at = self._open(state, low)
+        system = file_system_of(path, self._options)
+        file, at = self._open(state, low, system)
         # The file's last line ends where the file ended when the batch was planned, whatever was added since. Of a
         # compressed file, which must not change at all, that is its end anyway.
         end = state.size if codec_of(path) is None else None
@@ -67,8 +70,8 @@ class RangeReader:
                 if len(lines) >= CHUNK_RECORDS or size >= CHUNK_BYTES:
                     yield Records(self._decoded(lines, path, first))
                     lines, first, size = [], at, 0
-            grown = state.compare(self._state(file, path))
-            if grown and split.mark is not None and not state.matches(high, split.mark):
+            grown = state.compare(self._info(file, path, system))
+            if grown and split.mark is not None and not state.matches(high, split.mark, system):
                 raise changed(path, "it was replaced by another one")
             if lines:
                 yield Records(self._decoded(lines, path, first))
@@ -80,7 +83,7 @@ class RangeReader:
         else:
             self._opened = _Opened(path, state.size, state.modified, file, high, at)
 
-    def _open(self, state: FileState, low: int) -> tuple[IO[bytes], int]:
+    def _open(self, state: FileState, low: int, system: FileSystem) -> tuple[IO[bytes], int]:
         """The file at the first line that starts in the range."""
         path = state.path
         opened, self._opened = self._opened, None
@@ -90,11 +93,11 @@ class RangeReader:
                 return opened.file, opened.at
             opened.file.close()
         try:
-            file = open_binary(path)
+            file = open_binary(path, system)
         except FileNotFoundError:
             raise gone(path) from None
         try:
-            state.compare(self._state(file, path))
+            state.compare(self._info(file, path, system))
             if not low:
                 return file, 0
             if codec_of(path) is None:
@@ -107,11 +110,15 @@ class RangeReader:
             raise
 
     @staticmethod
-    def _state(file: IO[bytes], path: str) -> os.stat_result:
-        try:
-            return os.stat(file.fileno() if codec_of(path) is None else path)
-        except FileNotFoundError:
-            raise gone(path) from None
+    def _info(file: IO[bytes], path: str, system: FileSystem) -> FileInfo:
+        if system is LOCAL and codec_of(path) is None:
+            # The one that is open, whatever has its name by now.
+            found = os.fstat(file.fileno())
+            return FileInfo(path, found.st_size, found.st_mtime_ns)
+        info = system.info(path)
+        if info is None:
+            raise gone(path)
+        return info
 
     @staticmethod
     def _line(file: IO[bytes], path: str) -> bytes:
@@ -135,7 +142,7 @@ class RangeReader:
             try:
                 line.decode(self._charset, self._errors)
             except UnicodeDecodeError as error:
-                number = 1 + _lines_before(path, first)
+                number = 1 + _lines_before(path, first, file_system_of(path, self._options))
                 byte = line[error.start]
                 return InputError(
                     f"{path}, line {number}: byte 0x{byte:02x} at place {error.start + 1} of the line is not valid "
@@ -151,8 +158,8 @@ class RangeReader:
             self._opened = None
 
 
-def _lines_before(path: str, place: int) -> int:
-    with open_binary(path) as file:
+def _lines_before(path: str, place: int, system: FileSystem) -> int:
+    with open_binary(path, system) as file:
         count = 0
         while place > 0:
             content = file.read(min(place, 1 << 20))

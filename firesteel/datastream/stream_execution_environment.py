@@ -33,6 +33,7 @@ from firesteel.errors import (
     caller_location,
     short_repr,
 )
+from firesteel.filesystems import StorageOptions
 from firesteel.graph.job_graph import JobGraph, build_job_graph
 from firesteel.graph.plan import plan_json
 from firesteel.graph.specs import SourceSpec
@@ -278,13 +279,14 @@ class StreamExecutionEnvironment:
         return self._source(f"Source: {source_name}", source, type_info, strategy=strategy)
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8", errors: str = "strict") -> DataStream:
-        """A bounded stream of the lines of a file, or of all files of a folder, that are there now.
+        """A bounded stream of the lines of a file, or of all files of a folder, that are there now: a path, or a URI
+        such as ``s3://bucket/folder``.
 
         Files that end in ``.gz``, ``.bz2`` or ``.zst`` are decompressed. Bytes that are no text in the character set
         fail the job, with file and line; ``errors="replace"`` puts U+FFFD in their place, as PyFlink does. A job that
         goes on from a checkpoint or savepoint also reads files and lines that were added since.
         """
-        source = TextFileSource(file_path, charset_name, errors)
+        source = TextFileSource(file_path, charset_name, errors, StorageOptions.of(self._configuration.to_dict()))
         return self._source("Source: Text File", source, Types.STRING(), parallel=False)
 
     def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = -1) -> DataStream:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from dataclasses import dataclass, replace
 
 from firesteel.common.configuration import Configuration
 from firesteel.common.job_status import JobStatus
+from firesteel.common.path_names import path_name
 from firesteel.datastream.checkpoint_config import RETENTION, CheckpointConfig
 from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
-from firesteel.engine.storage import is_remote, joined
 from firesteel.errors import ConfigurationError
+from firesteel.filesystems import Storage, hadoop_uri, joined, resolved
 
-__all__ = ["Checkpointing", "folder_name"]
+__all__ = ["Checkpointing", "former_folder_name"]
 
 EXACT = "firesteel.checkpoint.dir"
 DIRECTORY = "execution.checkpointing.dir"
@@ -34,6 +33,8 @@ class Checkpointing:
     """Whether the folder was named by ``firesteel.checkpoint.dir``: it belongs to the user then, and stays."""
     retention: ExternalizedCheckpointRetention | None = None
     """What was chosen; None where nothing was."""
+    former: str | None = None
+    """The folder's name in earlier versions, if it was made from the job's."""
 
     @staticmethod
     def of(configuration: Configuration, job_name: str, batch_mode: bool = False) -> Checkpointing:
@@ -49,19 +50,29 @@ class Checkpointing:
         chosen = config.get_externalized_checkpoint_retention()
         retention = chosen if configuration.contains_key(RETENTION) else None
         in_files = _in_files(configuration)
-        folder, exact = None, configuration.get_string(EXACT, "")
+        folder, former, exact = None, None, configuration.get_string(EXACT, "")
         if exact and not batch_mode:
             folder = _place(EXACT, exact)
         elif enabled:
             parent = configuration.get_string(DIRECTORY, "")
             if parent:
-                folder = joined(_place(configuration.find_key(DIRECTORY), parent), folder_name(job_name))
+                place = _place(configuration.find_key(DIRECTORY), parent)
+                folder, former = joined(place, path_name(job_name)), joined(place, former_folder_name(job_name))
         if enabled and in_files and folder is None:
             raise ConfigurationError(
                 f"Setting '{configuration.find_key(STORAGE)}' is 'filesystem', so it takes a directory: set "
                 f"'{DIRECTORY}'."
             )
-        return Checkpointing(enabled, folder, bool(exact), retention)
+        return Checkpointing(enabled, folder, bool(exact), retention, former)
+
+    def found(self, storage: Storage) -> Checkpointing:
+        """With the folder's former name, where an earlier version has left a checkpoint by that name."""
+        if self.folder is None or self.former in (None, self.folder):
+            return self
+        assert self.former is not None
+        if storage.exists(self.folder) or not storage.exists(self.former):
+            return self
+        return replace(self, folder=self.former)
 
     def stays(self, status: JobStatus) -> bool:
         """Whether the folder outlives a job that ended so."""
@@ -83,11 +94,11 @@ def _in_files(configuration: Configuration) -> bool:
     return kind.lower() == "filesystem"
 
 
-def folder_name(job_name: str) -> str:
-    """The name of a job's folder: its name, with a short hash where the name has characters that folders lack.
+def former_folder_name(job_name: str) -> str:
+    """The name that a job's folder had in earlier versions, where it is not that of :func:`path_name`.
 
-    >>> folder_name("orders"), folder_name("word count")
-    ('orders', 'word-count-16eea39c')
+    >>> former_folder_name("word count")
+    'word-count-16eea39c'
     """
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", job_name).strip(".-")[:80]
     if plain and plain == job_name:
@@ -96,15 +107,5 @@ def folder_name(job_name: str) -> str:
 
 
 def _place(key: str, place: str) -> str:
-    """A path from a path or a ``file:`` URI; the URI of another file system as it is."""
-    parts = urlsplit(place)
-    # A single letter is a drive, not a scheme.
-    if len(parts.scheme) > 1 and "/" in place:
-        if is_remote(place):
-            return place.rstrip("/")
-        if parts.scheme != "file":
-            raise ConfigurationError(
-                f"Setting '{key}' should be a folder, or a URI such as hdfs://host/folder; got {place!r}."
-            )
-        place = unquote(parts.path)
-    return os.path.abspath(place)
+    """The folder that a setting names, as Spark takes it: most of what is in it is Spark's."""
+    return hadoop_uri(resolved(place, f"Setting '{key}'"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-from firesteel.engine.storage import LOCAL, Storage, joined
 from firesteel.errors import CheckpointError, kind_of_file_error
+from firesteel.filesystems import LOCAL, Storage, joined
 
 __all__ = ["CommitLog", "Prepared", "job_id_of"]
 

@@ -27,8 +27,8 @@ from typing import Any
 
 from firesteel.datastream.connectors.base import Committer, CommitterContext
 from firesteel.engine.commit_log import CommitLog, Prepared
-from firesteel.engine.storage import LOCAL, Storage
 from firesteel.errors import CheckpointError
+from firesteel.filesystems import LOCAL, Storage
 from firesteel.graph.specs import SinkSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.runtime.context import OperatorContext
@@ -100,7 +100,7 @@ class Commits:
     def _create(self, node: StreamNode) -> Committer | None:
         assert isinstance(node.spec, SinkSpec)
         runtime = OperatorContext(node, 0, self._job.attempt, self._job.job_parameters, None)
-        self._contexts[node.uid] = CommitterContext(self._job.identity_of(node), runtime)
+        self._contexts[node.uid] = CommitterContext(self._job.identity_of(node), runtime, self._job.storage)
         committer: Committer | None = node.spec.sink.create_committer(self._contexts[node.uid])
         return committer
 

@@ -32,8 +32,8 @@ from dataclasses import asdict
 from typing import Any
 
 from firesteel.engine.folder_lock import Holder, refusal
-from firesteel.engine.storage import Storage, joined
 from firesteel.errors import CheckpointError
+from firesteel.filesystems import Storage, joined
 
 __all__ = ["LEASE", "FolderLease"]
 

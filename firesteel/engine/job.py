@@ -308,7 +308,9 @@ class EngineJob(JobClient):
         context = self.context
         if context.spec.batch_mode:
             raise SavepointError("A job in BATCH mode has no savepoints: it has one batch.")
-        request = SavepointRequest(new_place(directory, context.submission.configuration, self.job_id), stop, drain)
+        request = SavepointRequest(
+            new_place(directory, context.submission.configuration, self.job_id, context.spec.storage), stop, drain
+        )
         context.savepoints.put(request)
         return CompletableFuture(request.result)
 

@@ -14,6 +14,7 @@ from firesteel.engine.inbox import Inbox
 from firesteel.engine.savepoints.requests import SavepointRequests
 from firesteel.engine.settings import Settings
 from firesteel.engine.submission import Submission
+from firesteel.filesystems import StorageOptions
 from firesteel.runtime.task import JobSpec
 
 __all__ = ["JobContext", "job_spec"]
@@ -33,6 +34,7 @@ def job_spec(submission: Submission, job_id: str = "", processes_stay: bool = Tr
         frames_memory=settings.frames_memory,
         max_record=settings.max_record,
         crash_points=settings.crash_points,
+        storage=StorageOptions.of(settings.spark),
     )
 
 

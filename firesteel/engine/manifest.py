@@ -30,8 +30,8 @@ from firesteel.engine.folder_lease import LEASE, FolderLease
 from firesteel.engine.folder_lock import COORDINATOR_LOCK, HOLDER, LOCK, FolderLock, Holder
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.query_files import check_query, newest_entry
-from firesteel.engine.storage import LOCAL, Storage, joined
 from firesteel.errors import CheckpointError, kind_of_file_error
+from firesteel.filesystems import LOCAL, Storage, joined
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.specs import SourceSpec
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from firesteel.engine.storage import LOCAL, Storage, joined
+from firesteel.filesystems import LOCAL, Storage, joined
 
 __all__ = ["check_query", "newest_entry"]
 

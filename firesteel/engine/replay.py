@@ -24,8 +24,8 @@ from firesteel.engine.payload import JobPayload
 from firesteel.engine.pickling import without_sinks
 from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.settings import Settings
-from firesteel.engine.storage import joined
 from firesteel.errors import CheckpointError
+from firesteel.filesystems import joined
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.stage_loop import run_stages
 from firesteel.runtime.state.store import StateStore

@@ -16,6 +16,7 @@ from typing import Any
 from firesteel.connectors.source import SplitRange
 from firesteel.datastream.connectors.base import SinkIdentity
 from firesteel.errors import SerializationError
+from firesteel.filesystems import StorageOptions
 from firesteel.graph.job_graph import Exchange, JobGraph
 from firesteel.graph.specs import SourceSpec, TimestampsSpec
 from firesteel.graph.stream_graph import StreamNode
@@ -71,6 +72,8 @@ class JobSpec:
     restored: bool = False
     """Whether the job goes on from a checkpoint."""
     crash_points: CrashPoints = field(default_factory=CrashPoints)
+    storage: StorageOptions = field(default_factory=StorageOptions)
+    """How to get into object stores."""
 
     def identity_of(self, node: StreamNode) -> SinkIdentity:
         """What a sink of this job is known by outside."""
@@ -177,6 +180,7 @@ class StageTask:
                 ),
                 identity=job.identity_of(node),
                 crash_points=job.crash_points,
+                storage=job.storage,
             )
             self._operators[node_id] = create_operator(placement)
         for node_id, operator in self._operators.items():

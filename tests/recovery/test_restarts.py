@@ -27,8 +27,8 @@ from firesteel.datastream import (
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.state import ValueStateDescriptor
-from firesteel.engine.storage import LocalStorage
 from firesteel.errors import CheckpointError, FailureKind, JobCancelledError, JobExecutionError
+from firesteel.filesystems import LocalFileSystem
 from firesteel.testing import Crash
 
 NONE = WatermarkStrategy.no_watermarks()
@@ -279,14 +279,14 @@ def test_what_fails_where_batches_are_planned_keeps_its_kind(where: str) -> None
 def test_a_full_disk_passes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The log of commits is on a disk that is full twice."""
     full = iter([True, False, True])
-    write = LocalStorage.write
+    write = LocalFileSystem.write
 
-    def write_if_there_is_room(storage: LocalStorage, path: str, content: bytes) -> None:
+    def write_if_there_is_room(storage: LocalFileSystem, path: str, content: bytes) -> None:
         if next(full, False):
             raise OSError(errno.ENOSPC, "No space left on device", path)
         write(storage, path, content)
 
-    monkeypatch.setattr(LocalStorage, "write", write_if_there_is_room)
+    monkeypatch.setattr(LocalFileSystem, "write", write_if_there_is_room)
     env = memory_env(2, fixed(2))
     counted(env, Crash(), at=-1).map(lambda record: [*record[:3], 0]).sink_to(CommitSink(tmp_path))
     client = env.execute_async()

@@ -16,7 +16,8 @@ from kit import BATCH
 
 from firesteel.common import Encoder, Row, Types, WatermarkStrategy
 from firesteel.connectors.files.committer import FileCommitter
-from firesteel.connectors.files.parts import Finished, InProgress, hidden_name
+from firesteel.connectors.files.layout import Layout
+from firesteel.connectors.files.parts import Finished, InProgress
 from firesteel.connectors.files.writer import FileWriter
 from firesteel.datastream.connectors.base import CommitterContext, SinkIdentity, WriterContext
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
@@ -30,6 +31,7 @@ from firesteel.datastream.connectors.file_system import (
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.formats.parquet import ParquetBulkWriters
 from firesteel.errors import JobExecutionError, ProgramError
+from firesteel.filesystems import LOCAL
 from firesteel.testing import CommitCrashes, CrashPoint, memory_environment
 
 NONE = WatermarkStrategy.no_watermarks()
@@ -398,7 +400,7 @@ def test_a_finished_part_that_is_gone_is_an_error(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     (part,) = bench.batch(bench.writer(), "a", last=True)
     assert isinstance(part, Finished)
-    (tmp_path / hidden_name(part.path)).unlink()
+    Path(Layout(str(tmp_path), "", LOCAL).hidden(part.path)).unlink()
     with pytest.raises(FileNotFoundError, match=r"is gone, and .* is not there either"):
         bench.committer().commit([part])
 
@@ -478,7 +480,8 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
 
 def test_wrong_arguments_are_told(tmp_path: Path) -> None:
     for build, words in (
-        (lambda: FileSink.for_row_format("hdfs://there/x", TEXT), "Mount hdfs: storage"),
+        (lambda: FileSink.for_row_format("hdfs:/there/x", TEXT), "The path of a file sink should be a folder, .* got"),
+        (lambda: FileSink.for_row_format("s3://me:hunter2@bucket/x", TEXT), "The path of a file sink has keys in it"),
         (lambda: FileSink.for_row_format(str(tmp_path), "text"), "takes an Encoder, got 'text'"),
         (lambda: FileSink.for_bulk_format(str(tmp_path), TEXT), "takes a BulkWriterFactory"),
         (lambda: flat(tmp_path).with_rolling_policy("daily"), "Expected a RollingPolicy"),

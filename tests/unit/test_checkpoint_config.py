@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from firesteel.datastream import (
     ExternalizedCheckpointRetention,
     StreamExecutionEnvironment,
 )
-from firesteel.engine.checkpointing import Checkpointing, folder_name
+from firesteel.engine.checkpointing import Checkpointing
 from firesteel.engine.restarts import ExponentialDelay, FailureRate, FixedDelay, NoRestarts, restarts_of
 from firesteel.engine.settings import Settings
 from firesteel.errors import ConfigurationError, ProgramError
+from firesteel.filesystems import LOCAL
 
 RETAIN = ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
 DELETE = ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION
@@ -117,11 +119,25 @@ def test_one_folder_per_job() -> None:
     assert folder({**ON, "firesteel.checkpoint.dir": "/exact", "state.checkpoints.dir": "/c"}) == "/exact"
     assert folder({**ON, "state.checkpoints.dir": "/c"}, batch=True) is None
     names = ["a b", "a-b", "a/b", "../a b", "..", "", "a" * 300]
-    assert len({folder_name(name) for name in names}) == len(names)
-    assert all("/" not in folder_name(name) and folder_name(name)[0] != "." for name in names)
-    assert folder({**ON, "state.checkpoints.dir": "s3a://bucket/c/"}) == "s3a://bucket/c/job"
+    folders = {str(folder({**ON, "state.checkpoints.dir": "/c"}, name)) for name in names}
+    assert len(folders) == len(names)
+    assert all(os.path.dirname(one) == "/c" and os.path.basename(one)[0] != "." for one in folders)
+    for same in ("s3a://bucket/c/", "s3://bucket/c"):
+        assert folder({**ON, "state.checkpoints.dir": same}) == "s3a://bucket/c/job", "as Spark's client calls it"
     with pytest.raises(ConfigurationError, match=r"state\.checkpoints\.dir.* got 's3a:/bucket/c'"):
         folder({**ON, "state.checkpoints.dir": "s3a:/bucket/c"})
+
+
+def test_a_folder_that_an_earlier_version_has_named_is_found(tmp_path: Path) -> None:
+    settings = Configuration.from_dict({**ON, "state.checkpoints.dir": str(tmp_path)})
+    checkpointing = Checkpointing.of(settings, "word count")
+    assert checkpointing.found(LOCAL) == checkpointing
+    (tmp_path / "word-count-16eea39c").mkdir()
+    assert checkpointing.found(LOCAL).folder == str(tmp_path / "word-count-16eea39c")
+    assert checkpointing.folder is not None
+    Path(checkpointing.folder).mkdir()
+    assert checkpointing.found(LOCAL) == checkpointing
+    assert Checkpointing.of(settings, "orders").found(LOCAL).folder == str(tmp_path / "orders")
 
 
 @pytest.mark.parametrize(

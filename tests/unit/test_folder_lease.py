@@ -14,8 +14,8 @@ import pytest
 
 from firesteel.engine.folder_lease import LEASE, FolderLease
 from firesteel.engine.folder_lock import Holder
-from firesteel.engine.storage import LocalStorage
 from firesteel.errors import CheckpointError
+from firesteel.filesystems import LocalFileSystem
 
 ELSEWHERE = Holder("orders", "4f2a", 17, "elsewhere", 0.0)
 
@@ -43,7 +43,7 @@ def world() -> World:
 def lease(folder: Path, world: World, job_id: str = "77b1") -> FolderLease:
     # A day, so that the thread that renews does nothing within a test.
     holder = Holder.here("orders", job_id)
-    return FolderLease(str(folder), LocalStorage(), holder, 86_400, world.clock, world.pause)
+    return FolderLease(str(folder), LocalFileSystem(), holder, 86_400, world.clock, world.pause)
 
 
 def stored(folder: Path) -> dict[str, Any]:

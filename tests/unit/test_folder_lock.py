@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from firesteel.engine.folder_lock import COORDINATOR_LOCK, HOLDER, LOCK, FolderLock, Holder, hold_as_coordinator
-from firesteel.engine.storage import LOCAL
 from firesteel.errors import CheckpointError
+from firesteel.filesystems import LOCAL
 
 HOLD = """
 import sys

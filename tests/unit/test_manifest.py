@@ -15,8 +15,8 @@ from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.engine.folder_lock import Holder
 from firesteel.engine.manifest import NAME, CheckpointFolder, Manifest
 from firesteel.engine.payload import JobPayload
-from firesteel.engine.storage import LocalStorage
 from firesteel.errors import CheckpointError
+from firesteel.filesystems import LocalFileSystem
 from firesteel.graph.job_graph import JobGraph
 
 
@@ -193,7 +193,7 @@ def test_what_was_logged_or_begun_is_not_cleaned(path: Path) -> None:
 
 
 def test_a_full_disk_keeps_no_job_from_running(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    class FullDisk(LocalStorage):
+    class FullDisk(LocalFileSystem):
         def write(self, path: str, content: bytes) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -203,7 +203,7 @@ def test_a_full_disk_keeps_no_job_from_running(tmp_path: Path, caplog: pytest.Lo
 
 @pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, "passing"), (errno.EACCES, "permanent")])
 def test_a_query_folder_that_cannot_be_made(tmp_path: Path, number: int, kind: str) -> None:
-    class Unwritable(LocalStorage):
+    class Unwritable(LocalFileSystem):
         def make_folder(self, path: str) -> None:
             raise OSError(number, os.strerror(number))
 

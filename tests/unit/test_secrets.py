@@ -22,8 +22,8 @@ from firesteel.engine.pickling import pickle_job, pickle_job_to_keep
 from firesteel.engine.settings import Settings
 from firesteel.engine.spark.job_files import CoordinatorJob, write_job
 from firesteel.engine.spark.submit_settings import property_line, submitted_by_file
-from firesteel.engine.storage import LOCAL
 from firesteel.errors import ConfigurationError, ProgramError
+from firesteel.filesystems import LOCAL
 from firesteel.runtime.task import JobSpec
 
 PASSWORD = "hunter2"

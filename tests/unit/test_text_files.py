@@ -349,7 +349,9 @@ class TestCompressed:
         shares = [source.plan(a, b, 1)[0] for a, b in itertools.pairwise(ends)]
         opened: list[str] = []
         monkeypatch.setattr(
-            text_reading, "open_binary", lambda path, o=text_reading.open_binary: opened.append(path) or o(path)
+            text_reading,
+            "open_binary",
+            lambda path, *more, o=text_reading.open_binary: opened.append(path) or o(path, *more),
         )
         reader = TextFileReader()
         assert read(reader, shares) == self.LINES

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Any
 
+from firesteel.common.private_files import sync_folder
+from firesteel.connectors.files.layout import COPY, Layout
 from firesteel.connectors.files.ledger import Ledger
-from firesteel.connectors.files.parts import HIDDEN, Finished, InProgress, hidden_name, sync_folder
+from firesteel.connectors.files.parts import Finished, InProgress
 from firesteel.datastream.connectors.base import Committer, CommitterContext
 
 __all__ = ["FileCommitter"]
 
-COPY = ".recovered"
 BLOCK = 1 << 20
 
 
@@ -20,10 +20,13 @@ class FileCommitter(Committer):
     """Steps 3 and 5 of :mod:`firesteel.connectors.files`."""
 
     def __init__(self, base: str, context: CommitterContext) -> None:
-        self._base, self._prefix = base, context.name_prefix()
-        os.makedirs(base, exist_ok=True)
-        self._ledger = Ledger(base, self._prefix)
-        self._known = self._ledger.read()
+        self._layout = Layout(base, context.name_prefix(), context.file_system(base))
+        self._files = self._layout.files
+        self._ledger = Ledger(base, context.name_prefix())
+        self._known: dict[str, InProgress] = {}
+        if self._files.appends:
+            os.makedirs(base, exist_ok=True)
+            self._known = self._ledger.read()
 
     # Live
 
@@ -44,11 +47,12 @@ class FileCommitter(Committer):
         self._note(known)
 
     def _show(self, path: str, must: bool = False) -> None:
-        hidden, final = self._full(hidden_name(path)), self._full(path)
-        if os.path.exists(hidden):
-            os.rename(hidden, final)
-            sync_folder(os.path.dirname(final))
-        elif must and not os.path.exists(final):
+        """Safe to repeat at any point: as long as the hidden file is there it is complete, and the visible one is, too,
+        once it is there."""
+        hidden, final = self._layout.hidden(path), self._layout.final(path)
+        if self._files.exists(hidden):
+            self._files.move(hidden, final)
+        elif must and not self._files.exists(final):
             raise FileNotFoundError(f"The finished part file {hidden} is gone, and {final} is not there either.")
 
     # After a failure, and at the end
@@ -57,11 +61,13 @@ class FileCommitter(Committer):
         finished = {one.path for one in pending if isinstance(one, Finished)}
         valid = {path: one.length for path, one in self._known.items()}
         valid |= {one.path: one.length for one in pending if isinstance(one, InProgress)}
-        found = set(self._hidden_parts())
+        found = set(self._layout.hidden_parts())
         for path in found | (valid.keys() - finished):
             if path not in finished:
                 self._close_part(path, valid.get(path, 0))
         self._note({})
+        if not finished:
+            self._layout.clean_up()
 
     def recover_and_commit(self, committables: list[Any]) -> None:
         # Those in progress have been closed by ``recover``. A finished one that is neither hidden nor visible was
@@ -73,18 +79,14 @@ class FileCommitter(Committer):
     def abort(self, committables: list[Any]) -> None:
         """Nothing is left to do: ``recover`` has deleted, or cut off, what no logged batch knows of."""
 
-    def _hidden_parts(self) -> Iterator[str]:
-        """The parts of this sink, by their visible names, that are hidden or half recovered."""
-        for folder, _, names in os.walk(self._base):
-            for name in names:
-                if name.startswith(".") and name.endswith((HIDDEN, COPY)) and f"-{self._prefix}-" in name:
-                    final = name[1:].removesuffix(HIDDEN).removesuffix(COPY)
-                    yield os.path.relpath(os.path.join(folder, final), self._base)
-
     def _close_part(self, path: str, length: int) -> None:
         """The valid beginning of a part becomes a visible file, the rest of it goes. Safe to repeat at any point:
         as long as the hidden file is there the copy may be incomplete, and once it is gone the copy is good."""
-        hidden, final = self._full(hidden_name(path)), self._full(path)
+        hidden, final = self._layout.hidden(path), self._layout.final(path)
+        if not self._files.appends:
+            # Complete, but no batch that counts has it.
+            self._files.delete(hidden)
+            return
         copy = os.path.join(os.path.dirname(final), f".{os.path.basename(final)}{COPY}")
         if os.path.exists(hidden):
             if length:
@@ -97,9 +99,6 @@ class FileCommitter(Committer):
                 os.remove(copy)
         if os.path.isdir(os.path.dirname(final)):
             sync_folder(os.path.dirname(final))
-
-    def _full(self, path: str) -> str:
-        return os.path.join(self._base, path)
 
     def _note(self, known: dict[str, InProgress]) -> None:
         if known != self._known:

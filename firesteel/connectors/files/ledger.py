@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 
-from firesteel.connectors.files.parts import InProgress, sync_folder
+from firesteel.common.private_files import replace_file, sync_folder
+from firesteel.connectors.files.parts import InProgress
 
 __all__ = ["Ledger"]
 
@@ -37,11 +38,8 @@ class Ledger:
 
     def write(self, known: dict[str, InProgress]) -> None:
         if known:
-            with open(self._path + ".new", "w", encoding="utf-8") as file:
-                json.dump([vars(one) for one in known.values()], file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(self._path + ".new", self._path)
+            content = json.dumps([vars(one) for one in known.values()]).encode()
+            replace_file(self._path, content, durable=True, private=False)
         elif os.path.exists(self._path):
             os.remove(self._path)
-        sync_folder(self._base)
+            sync_folder(self._base)

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from firesteel.common.private_files import sync_folder
 from firesteel.common.serialization import BulkWriterFactory, Encoder
+from firesteel.connectors.files.layout import Layout
 from firesteel.connectors.files.rolling import PartFileInfo
 from firesteel.datastream.connectors.base import WriterContext
 
-__all__ = ["HIDDEN", "Finished", "Format", "InProgress", "Part", "RowFormat", "hidden_name", "sync_folder"]
-
-HIDDEN = ".inprogress"
+__all__ = ["Finished", "Format", "InProgress", "Part", "RowFormat"]
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,10 @@ class RowFormat(Format):
 class Part:
     """A part file that is being written."""
 
-    def __init__(self, base: str, bucket: str, name: str, form: Format, context: WriterContext) -> None:
+    def __init__(self, layout: Layout, bucket: str, name: str, form: Format, context: WriterContext) -> None:
         self.path = os.path.join(bucket, name)
-        self._folder = os.path.join(base, bucket)
-        os.makedirs(self._folder, exist_ok=True)
-        # "x": names are unique; if one is there all the same, it is not ours to overwrite.
-        self._file: BinaryIO = open(os.path.join(base, hidden_name(self.path)), "xb")  # noqa: SIM115
+        self._files, self._hidden = layout.files, layout.hidden(self.path)
+        self._file: BinaryIO = self._files.open_output(self._hidden)
         self._add, self._end = form.opened(self._file, context)
         now = context.current_processing_time()
         self.info = PartFileInfo(bucket, now, now)
@@ -91,18 +89,18 @@ class Part:
         self.info.last_update_time = now
 
     def sync(self) -> int:
-        """Forces all that was written to disk. Returns its length."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        """Forces all that was written to disk, where the file system can. Returns its length."""
+        self._files.sync(self._file)
         if not self._named:
             # The name of a new file is on disk only when its folder is.
-            sync_folder(self._folder)
+            sync_folder(os.path.dirname(self._hidden))
             self._named = True
         return self._file.tell()
 
     def finish(self) -> None:
         self._end()
-        self.sync()
+        if self._files.appends:
+            self.sync()
         self._file.close()
 
     def close(self) -> None:
@@ -111,21 +109,6 @@ class Part:
         with contextlib.suppress(Exception):
             self._end()
         self._file.close()
-
-
-def hidden_name(path: str) -> str:
-    """Where a part is until it is committed.
-
-    >>> hidden_name("2024-01-01/part-0.txt")
-    '2024-01-01/.part-0.txt.inprogress'
-    """
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}{HIDDEN}")
-
-
-def sync_folder(folder: str) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        if not self._files.appends:
+            # Closing an object makes it complete. It is hidden, and nobody will come for it.
+            self._files.delete(self._hidden)

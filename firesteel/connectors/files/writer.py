@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from firesteel.connectors.files.buckets import BucketAssigner, check_bucket
+from firesteel.connectors.files.layout import Layout
 from firesteel.connectors.files.ledger import Ledger
 from firesteel.connectors.files.parts import Finished, Format, InProgress, Part
 from firesteel.connectors.files.rolling import RollingPolicy
@@ -35,6 +36,9 @@ class FileWriter(SinkWriter):
 
     def __init__(self, settings: FileSinkSettings, context: WriterContext) -> None:
         self._settings, self._context = settings, context
+        self._layout = Layout(settings.base, context.name_prefix(), context.file_system(settings.base))
+        self._resumes = settings.form.resumes and self._layout.files.appends
+        """Whether a part may go on in the next batch."""
         self._ledger = Ledger(settings.base, context.name_prefix())
         self._parts: dict[str, Part] = {}
         self._committables: list[Finished | InProgress] = []
@@ -79,7 +83,7 @@ class FileWriter(SinkWriter):
             part = None
         if part is None:
             settings = self._settings
-            part = Part(settings.base, check_bucket(bucket), next(self._names), settings.form, self._context)
+            part = Part(self._layout, check_bucket(bucket), next(self._names), settings.form, self._context)
             self._parts[bucket] = part
         part.write(value, context.current_processing_time())
 
@@ -93,11 +97,11 @@ class FileWriter(SinkWriter):
         if not self._begun:
             self._begin()
         self._checked = now = self._context.current_processing_time()
-        policy, resumes = self._settings.policy, self._settings.form.resumes
+        policy = self._settings.policy
         for bucket, part in list(self._parts.items()):
             if (
                 end_of_input
-                or not resumes
+                or not self._resumes
                 or policy.should_roll_on_checkpoint(part.info)
                 or policy.should_roll_on_processing_time(part.info, now)
             ):

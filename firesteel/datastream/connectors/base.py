@@ -19,6 +19,7 @@ from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.source import SourceReader, SplitEnumerator, SplitT, T
 from firesteel.datastream.functions import RuntimeContext, SinkFunction
 from firesteel.errors import ProgramError
+from firesteel.filesystems import FileSystem, StorageOptions, file_system_of
 
 __all__ = ["Committer", "CommitterContext", "Sink", "SinkIdentity", "SinkWriter", "Source", "WriterContext"]
 
@@ -62,9 +63,15 @@ class CommitterContext:
     'fs-0f7c416c9d3734e1'
     """
 
-    def __init__(self, identity: SinkIdentity | None = None, runtime: RuntimeContext | None = None) -> None:
+    def __init__(
+        self,
+        identity: SinkIdentity | None = None,
+        runtime: RuntimeContext | None = None,
+        storage: StorageOptions | None = None,
+    ) -> None:
         self._identity = identity or SinkIdentity()
         self._runtime = runtime
+        self._storage = storage or StorageOptions()
         self._checkpoint_id = -1
 
     def job_name(self) -> str:
@@ -104,6 +111,10 @@ class CommitterContext:
             raise ProgramError("This context was made without a runtime context. Pass one where it is made.")
         return self._runtime
 
+    def file_system(self, path: str) -> FileSystem:
+        """The file system on which a path lies, with the access that the job's settings give."""
+        return file_system_of(path, self._storage)
+
 
 class WriterContext(CommitterContext):
     """Where a writer runs and for whom.
@@ -124,8 +135,9 @@ class WriterContext(CommitterContext):
         runtime: RuntimeContext | None = None,
         clock: Callable[[], int] | None = None,
         input_type: TypeInformation | None = None,
+        storage: StorageOptions | None = None,
     ) -> None:
-        super().__init__(identity, runtime)
+        super().__init__(identity, runtime, storage)
         self._subtask, self._parallelism = subtask, parallelism
         self._clock, self._input_type = clock, input_type
         self._writer_id = f"{subtask}-{uuid.uuid4().hex[:12]}"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
-from urllib.parse import unquote, urlsplit
 
 from firesteel.common.serialization import BulkWriterFactory, Encoder
 from firesteel.connectors.files.buckets import BucketAssigner
@@ -18,7 +16,8 @@ from firesteel.connectors.files.rolling import (
 )
 from firesteel.connectors.files.writer import FileSinkSettings, FileWriter
 from firesteel.datastream.connectors.base import Committer, CommitterContext, Sink, SinkWriter, WriterContext
-from firesteel.errors import ProgramError, short_repr
+from firesteel.errors import ConfigurationError, ProgramError, short_repr
+from firesteel.filesystems import resolved
 
 __all__ = [
     "BucketAssigner",
@@ -78,7 +77,7 @@ class OutputFileConfig:
 
 
 class FileSink(Sink):
-    """Writes a stream into files below a folder that all workers reach.
+    """Writes a stream into files below a folder that all workers reach: a path, or a URI such as ``s3://bucket/out``.
 
     >>> import tempfile
     >>> from firesteel.testing import memory_environment
@@ -173,18 +172,8 @@ class FileSink(Sink):
 
 
 def _settings(base_path: str, form: Format, policy: RollingPolicy) -> FileSinkSettings:
-    return FileSinkSettings(_local(base_path), form, BucketAssigner.date_time_bucket_assigner(), policy)
-
-
-def _local(place: str) -> str:
-    """A path from a path or a ``file:`` URI."""
-    parts = urlsplit(place)
-    # A single letter is a drive, not a scheme.
-    if len(parts.scheme) > 1 and "/" in place:
-        if parts.scheme != "file":
-            raise ProgramError(
-                "A file sink writes to a folder that the driver and all workers reach by the same path, or a file: URI "
-                f"of it; got {place!r}. Mount {parts.scheme}: storage as a file system."
-            )
-        place = unquote(parts.path)
-    return os.path.abspath(place)
+    try:
+        base = resolved(base_path, "The path of a file sink")
+    except ConfigurationError as error:
+        raise ProgramError(str(error)) from None
+    return FileSinkSettings(base, form, BucketAssigner.date_time_bucket_assigner(), policy)

@@ -7,6 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from typing import Any
 
+from firesteel.common.private_files import replace_file
 from firesteel.datastream.functions.base import Function
 
 __all__ = ["CheckpointCommitter", "FileCheckpointCommitter", "GenericWriteAheadSink"]
@@ -66,12 +67,7 @@ class FileCheckpointCommitter(CheckpointCommitter):
         return os.path.join(self.folder, f"{self.job_id}-{operator}-{subtask}")
 
     def commit_checkpoint(self, subtask_idx: int, checkpoint_id: int) -> None:
-        path = self._file(subtask_idx)
-        with open(path + ".new", "w", encoding="utf-8") as file:
-            file.write(str(checkpoint_id))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(path + ".new", path)
+        replace_file(self._file(subtask_idx), str(checkpoint_id).encode(), durable=True, private=False)
 
     def is_checkpoint_committed(self, subtask_idx: int, checkpoint_id: int) -> bool:
         # Checkpoints are committed in their order, so the last one is enough.

@@ -40,7 +40,7 @@ def find_restore(context: JobContext, readable: Callable[[str], str]) -> Restore
     if context.spec.batch_mode:
         raise SavepointError("A job in BATCH mode cannot begin with a savepoint: it has no state to go on with.")
     lenient = any(configuration.get_boolean(key, False) for key in IGNORE_UNCLAIMED)
-    restore = Restore.of(readable(path), context.spec.graph, lenient)
+    restore = Restore.of(readable(path), context.spec.graph, lenient, context.spec.storage)
     context.spec = replace(context.spec, restored=True)
     context.checkpoints.restored()
     logger.info("job %r begins with the savepoint %s", context.name, path)

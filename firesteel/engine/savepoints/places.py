@@ -2,47 +2,48 @@
 
 from __future__ import annotations
 
-import os
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from firesteel.common.private_files import make_private_folder, open_private
-from firesteel.errors import SavepointError
+from firesteel.errors import ConfigurationError, SavepointError
+from firesteel.filesystems import StorageOptions, joined, resolved
 
 __all__ = ["Place"]
 
 
 @dataclass(frozen=True)
 class Place:
-    """A folder somewhere. It travels to tasks as its address.
+    """A folder somewhere. It travels to tasks as its address, with what is needed to get there.
 
     >>> Place("/data/savepoints").inside("sp-1", "manifest.json").address
     '/data/savepoints/sp-1/manifest.json'
     """
 
     address: str
+    options: StorageOptions = field(default_factory=StorageOptions)
 
     @staticmethod
-    def of(address: str) -> Place:
+    def of(address: str, options: StorageOptions | None = None) -> Place:
         """A path becomes absolute: tasks may run in another folder."""
-        local = not re.match(r"^[A-Za-z][A-Za-z0-9+.-]+:", address)
-        return Place(os.path.abspath(address) if local else address.rstrip("/"))
+        return Place(resolved(address, "The path of a savepoint"), options or StorageOptions())
 
     def inside(self, *parts: str) -> Place:
-        return Place("/".join([self.address, *parts]))
+        return replace(self, address=joined(self.address, *parts))
+
+    def parent(self) -> Place:
+        return replace(self, address=self.address.rpartition("/")[0])
 
     @cached_property
     def _opened(self) -> tuple[Any, str]:
         # Arrow takes a part of a second to load, and every job's start would wait for it.
-        from pyarrow import fs
+        from firesteel.filesystems.arrow import arrow_of
 
         try:
-            found: tuple[Any, str] = fs.FileSystem.from_uri(self.address)
-            return found
-        except Exception as error:
-            raise SavepointError(f"There is no way to {self.address}: {error}.") from error
+            return arrow_of(self.address, self.options)
+        except ConfigurationError as error:
+            raise SavepointError(str(error)) from error
 
     @property
     def filesystem(self) -> Any:
@@ -54,10 +55,11 @@ class Place:
         return self._opened[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"address": self.address}
+        return {"address": self.address, "options": self.options}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         object.__setattr__(self, "address", kept["address"])
+        object.__setattr__(self, "options", kept["options"])
 
     def exists(self) -> bool:
         return bool(self.filesystem.get_file_info(self.path).type.name != "NotFound")

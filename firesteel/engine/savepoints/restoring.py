@@ -19,6 +19,7 @@ from firesteel.engine.savepoints.manifest import NAME, OperatorEntry, PartFile, 
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.rows import RowFormat
 from firesteel.errors import SavepointError
+from firesteel.filesystems import StorageOptions
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.specs import SourceSpec
 from firesteel.runtime.snapshots.saved import Facts, StateChunk
@@ -47,8 +48,8 @@ class Restore:
     manifest: SavepointManifest
 
     @staticmethod
-    def of(address: str, graph: JobGraph, allow_non_restored: bool) -> Restore:
-        place = Place.of(address)
+    def of(address: str, graph: JobGraph, allow_non_restored: bool, options: StorageOptions | None = None) -> Restore:
+        place = Place.of(address, options)
         manifest = load_manifest(place)
         _check(place, manifest, graph, allow_non_restored)
         for entry in manifest.operators:

@@ -15,13 +15,16 @@ from firesteel.engine.manifest import Manifest
 from firesteel.engine.savepoints.manifest import NAME, OperatorEntry, SavepointManifest
 from firesteel.engine.savepoints.places import Place
 from firesteel.errors import SavepointError
+from firesteel.filesystems import StorageOptions
 
 __all__ = ["SAVEPOINT_DIRECTORY", "abandon", "copy_sources", "dispose", "new_place", "outline"]
 
 SAVEPOINT_DIRECTORY = "execution.checkpointing.savepoint-dir"
 
 
-def new_place(directory: str | None, configuration: Configuration, job_id: str) -> Place:
+def new_place(
+    directory: str | None, configuration: Configuration, job_id: str, options: StorageOptions | None = None
+) -> Place:
     """A folder for one more savepoint, in the directory that was asked for or else configured."""
     parent = directory or configuration.get_string(SAVEPOINT_DIRECTORY, "")
     if not parent:
@@ -29,7 +32,7 @@ def new_place(directory: str | None, configuration: Configuration, job_id: str) 
             "Where should the savepoint go? Name a directory in the call, or set "
             f"'{SAVEPOINT_DIRECTORY}' in the configuration."
         )
-    return Place.of(parent).inside(f"savepoint-{job_id[:6]}-{uuid.uuid4().hex[:12]}")
+    return Place.of(parent, options).inside(f"savepoint-{job_id[:6]}-{uuid.uuid4().hex[:12]}")
 
 
 def outline(
@@ -73,7 +76,7 @@ def copy_sources(directory: str, target: Place) -> None:
         for name in names if parent != directory else ():
             here = os.path.join(parent, name)
             there = target.inside("sources", *os.path.relpath(here, directory).split(os.sep))
-            Place(there.address.rpartition("/")[0]).make()
+            there.parent().make()
             with open(here, "rb") as file:
                 there.write(file.read())
 

@@ -86,7 +86,7 @@ def write_rows(state: StateId, rows: Iterable[Rows], target: Place, path: str, s
             waiting += len(places)
             total += len(places)
             if writer is None:
-                Place(place.address.rpartition("/")[0]).make()
+                place.parent().make()
                 place.reserve()
                 writer = pq.ParquetWriter(place.path, form.schema, filesystem=place.filesystem, compression="zstd")
             if waiting >= ROW_GROUP:

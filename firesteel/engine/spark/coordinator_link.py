@@ -17,7 +17,7 @@ import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from firesteel.common.private_files import make_private_folder, open_private
+from firesteel.common.private_files import make_private_folder, open_private, replace_file
 
 if TYPE_CHECKING:
     from firesteel.engine.coordinator import CoordinatorFeedback
@@ -75,14 +75,14 @@ class CoordinatorLink:
         for instruction in self._written():
             # They are for this driver's coordinator only, not for one that goes on from the checkpoint.
             del known[instruction]
-        _replace(self._feedback, json.dumps(known))
+        replace_file(self._feedback, json.dumps(known).encode())
 
     def _written(self) -> dict[str, bool]:
         return {"hold": self._hold, "drain": self.draining}
 
     def instruct(self) -> None:
         """Tells the coordinator whether it may go on."""
-        _replace(self._instructions, json.dumps(self._written()))
+        replace_file(self._instructions, json.dumps(self._written()).encode())
 
     def hold(self) -> None:
         """From now on no batch is to begin. The one under way goes on; ``on_hold`` says when it is done."""
@@ -139,9 +139,3 @@ class DriverLink:
     def confirm_hold(self) -> None:
         with open_private(self._on_hold, "w", encoding="utf-8"):
             """That it is there says all."""
-
-
-def _replace(path: str, text: str) -> None:
-    with open_private(path + ".new", "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(path + ".new", path)

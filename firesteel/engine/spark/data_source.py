@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from firesteel.common.private_files import make_private_folder, open_private
+from firesteel.common.private_files import make_private_folder, replace_file
 from firesteel.engine.imports import IMPORTS
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.spark.coordinator_link import DriverLink
@@ -49,9 +49,7 @@ class _Share(InputPartition):
         if folder is not None and len(self.pickled) > _INLINE:
             make_private_folder(folder)
             self.path = os.path.join(folder, f"{batch}-{share.subtask}")
-            with open_private(self.path + ".new", "wb") as file:
-                file.write(self.pickled)
-            os.replace(self.path + ".new", self.path)
+            replace_file(self.path, self.pickled)
             self.pickled = b""
 
     def load(self) -> SourceShare:
@@ -67,7 +65,8 @@ def _let_go(folder: str | None, batch: int) -> None:
     """Deletes the shares of batches that are done."""
     if folder is not None and os.path.isdir(folder):
         for name in os.listdir(folder):
-            if int(name.split("-")[0]) <= batch:
+            # One that begins with a dot was not written to its end.
+            if not name.startswith(".") and int(name.split("-")[0]) <= batch:
                 os.unlink(os.path.join(folder, name))
 
 

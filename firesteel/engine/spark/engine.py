@@ -26,12 +26,12 @@ from firesteel.engine.spark import affinity
 from firesteel.engine.spark.attempt import SharedByAttempts
 from firesteel.engine.spark.coordinator_link import CoordinatorLink
 from firesteel.engine.spark.data_source import FiresteelDataSource
-from firesteel.engine.spark.hadoop import HadoopStorage
+from firesteel.engine.spark.hadoop import HadoopStorage, hadoop_options
 from firesteel.engine.spark.job import SparkJob
 from firesteel.engine.spark.packing import pack_job
 from firesteel.engine.spark.session import get_session, import_paths, ship_files
-from firesteel.engine.storage import LOCAL, Storage, is_remote
 from firesteel.errors import CheckpointError, ConfigurationError
+from firesteel.filesystems import LOCAL, Storage, is_remote
 
 __all__ = ["SparkEngine"]
 
@@ -67,6 +67,10 @@ class SparkEngine(Engine):
         session = get_session(context.settings, context.name, lasting)
         if folder is None:
             folder = claim_folder(context, HadoopStorage(session), directory)
+        storage = hadoop_options(session, context.settings.spark)
+        if storage != context.spec.storage:
+            # What a session or its spark-defaults.conf says of object stores holds for sources and sinks, too.
+            context.spec = replace(context.spec, storage=storage)
         ship_files(session, files)
         session.dataSource.register(FiresteelDataSource)
         # 4. The state to begin with, if there is one, and the first attempt.
@@ -80,6 +84,7 @@ class SparkEngine(Engine):
 def claim_folder(context: JobContext, storage: Storage, directory: str) -> CheckpointFolder:
     """Makes the checkpoint folder this job's. Tasks may have to know more of the job then: its specification is
     replaced."""
+    context.checkpointing = context.checkpointing.found(storage)
     durable = context.checkpointing.folder
     backend = backend_name(context.submission.configuration, context.submission.state_backend)
     sources = None

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-__all__ = ["HadoopStorage"]
+from firesteel.filesystems import StorageOptions, hadoop_uri
+
+__all__ = ["HadoopStorage", "hadoop_options"]
+
+
+def hadoop_options(session: SparkSession, settings: Mapping[str, str]) -> StorageOptions:
+    """Access to object stores: by the job's own settings, or else as the session's client has it."""
+    conf: Any = session.sparkContext._jsc.hadoopConfiguration()
+    return StorageOptions.from_hadoop(
+        lambda key: settings.get(f"spark.hadoop.fs.s3a.{key}") or conf.get(f"fs.s3a.{key}")
+    )
 
 
 class HadoopStorage:
@@ -21,7 +32,7 @@ class HadoopStorage:
         self._conf: Any = session.sparkContext._jsc.hadoopConfiguration()
 
     def _of(self, path: str) -> tuple[Any, Any]:
-        place = self._jvm.org.apache.hadoop.fs.Path(path)
+        place = self._jvm.org.apache.hadoop.fs.Path(hadoop_uri(path))
         try:
             return place.getFileSystem(self._conf), place
         except Py4JJavaError as error:

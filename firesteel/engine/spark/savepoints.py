@@ -16,8 +16,8 @@ from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.taking import copy_sources, outline
 from firesteel.engine.savepoints.writing import SubtaskPart, complete, write_subtask
 from firesteel.engine.spark.coordinator_link import feedback_file
-from firesteel.engine.storage import LOCAL, Storage
 from firesteel.errors import SavepointError
+from firesteel.filesystems import LOCAL, Storage
 from firesteel.runtime.partitions import partition_tokens
 from firesteel.runtime.snapshots.reading import StoredSubtask
 from firesteel.runtime.state.store import HEADER, MemoryStore, StateStore

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator
 
 from firesteel.errors import CheckpointError
+from firesteel.filesystems import resolved
 
 __all__ = ["damaged_files", "damaged_state"]
 
@@ -55,7 +56,7 @@ def damaged_state(text: str, query: str | None) -> CheckpointError | None:
 
 def damaged_files(query: str) -> list[str]:
     """The files of a query's state in a local folder that are not as Hadoop's checksums beside them say."""
-    folder = query.removeprefix("file://")
+    folder = resolved(query)
     return [path for path, sums in _with_checksums(os.path.join(folder, "state")) if not _as_written(path, sums)]
 
 

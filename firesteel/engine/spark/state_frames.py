@@ -118,7 +118,7 @@ def copy_files(source: Place, files: Sequence[PartFile], target: Place, folder: 
         here = source.inside(*file.path.split("/"))
         path = f"{folder}/{file.path.rpartition('/')[2]}"
         there = target.inside(*path.split("/"))
-        Place(there.address.rpartition("/")[0]).make()
+        there.parent().make()
         with (
             here.filesystem.open_input_stream(here.path) as stream,
             there.filesystem.open_output_stream(there.path) as out,

@@ -13,6 +13,7 @@ from firesteel.datastream.connectors.base import SinkIdentity
 from firesteel.datastream.functions import CheckpointedFunction
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.errors import CheckpointError, ProgramError
+from firesteel.filesystems import StorageOptions
 from firesteel.graph.specs import OperatorSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.runtime.calls import call_for_each
@@ -56,6 +57,8 @@ class Placement:
     identity: SinkIdentity = field(default_factory=SinkIdentity)
     """What a sink is known by outside."""
     crash_points: CrashPoints = field(default_factory=CrashPoints)
+    storage: StorageOptions = field(default_factory=StorageOptions)
+    """How to get into object stores."""
 
 
 class Port(Protocol):

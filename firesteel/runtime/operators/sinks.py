@@ -80,6 +80,7 @@ class SinkOperator(Operator):
             runtime=self.context,
             clock=lambda: self.clock.processing_time,
             input_type=self.node.output_type,
+            storage=self.placement.storage,
         )
         try:
             self._writer = self.spec.sink.create_writer(context)
