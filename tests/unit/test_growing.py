@@ -100,27 +100,27 @@ def test_a_turn_leaves_nothing_behind_and_makes_no_large_pages() -> None:
     assert shape["entries"] == 1000
     assert shape["pages"] >= 1000 / LARGE_PAGE_OUTGROWN
     table.relieve()
-    assert table.held == len(table.live) == 0
+    assert table.releasable_bytes == len(table.live) == 0
     assert table.peek([7]) == [f"{7:0100d}"]
 
 
 def test_what_it_holds_is_about_the_same_before_and_after() -> None:
     store, _, table = filled(1000)
-    before = table.held
+    before = table.releasable_bytes
     assert before > 1000 * 300
     table.relieve()
     store.write(table.changes())
-    assert 0.5 < table.held / before < 2
+    assert 0.5 < table.releasable_bytes / before < 2
 
 
 def test_waste_in_the_log_is_not_held() -> None:
     store, _, table = filled(1000)
-    before = table.held
+    before = table.releasable_bytes
     for _ in range(5):
         for key in range(300):
             table.put(key, f"{key:0100d}")
         store.write(table.changes())
-    assert 0.9 < table.held / before < 1.1
+    assert 0.9 < table.releasable_bytes / before < 1.1
 
 
 def test_a_log_of_a_process_that_stayed_is_read_by_one_that_does_not() -> None:

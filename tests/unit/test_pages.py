@@ -208,9 +208,9 @@ def test_what_was_let_go_is_read_again() -> None:
     table.load(["a"])
     table.put("a", 1)
     store.write(table.changes())
-    assert table.held > 0
+    assert table.releasable_bytes > 0
     table.relieve()
-    assert (table.held, table.live) == (0, {})
+    assert (table.releasable_bytes, table.live) == (0, {})
     table.load(["a"])
     assert table.get("a") == 1
 
@@ -223,10 +223,10 @@ def test_pages_stay_where_entries_have_to_go() -> None:
     table.load(range(4000))
     table.put(7, "changed")
     store.write(table.changes())
-    full = table.held
+    full = table.releasable_bytes
     for keep, most in ((full, 0), (full // 8, shape["pages"] * 3 // 4), (0, shape["pages"])):
         table.relieve(keep)
-        assert (len(table.live), table.held <= keep) == (0, True)
+        assert (len(table.live), table.releasable_bytes <= keep) == (0, True)
         store.read = 0
         table.load([7])
         assert table.get(7) == "changed"
