@@ -8,6 +8,11 @@ gets an operator of its own, and the golden data of the present version is made 
 
 from __future__ import annotations
 
+import ast
+import json
+import re
+import tarfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -75,10 +80,8 @@ FIRST = [
 
 REST = [
     [*_records(14, 13, 8, 15), Watermark(15)],
-    ProcessingTime(7_000),
-    [*_records(16, 21, 22), Watermark(22)],
     ProcessingTime(9_000),
-    [*_records(40, 41), Watermark(60)],
+    [*_records(16, 21, 22), Watermark(22), *_records(40, 41), Watermark(60)],
 ]
 
 
@@ -199,7 +202,7 @@ class Journal(FlatMapFunction, CheckpointedFunction):
 
     def snapshot_state(self, context: Any) -> None:
         self.saved.update(self.mine)
-        self.shared.update(self.mine[-1:])
+        self.shared.update(self.mine)
         context.set_raw_operator_state(bytes(self.mine))
 
 
@@ -285,7 +288,7 @@ def build(env: StreamExecutionEnvironment, whole: bool) -> DataStream:
     none = WatermarkStrategy.no_watermarks()
     steps = [*FIRST, *REST] if whole else FIRST
     script = env.from_source(ListSource(steps, ends=whole), none, "script").uid("script").set_parallelism(1)
-    last = 40 if whole else 4 * len(FIRST)
+    last = 4 * len(steps)
     numbers = env.from_collection(list(range(1, last + 1)), Types.LONG()).uid("numbers").set_parallelism(1)
     keyed = script.key_by(_key, key_type=Types.STRING())
     ms = Time.milliseconds
@@ -326,3 +329,30 @@ def to_files(lines: DataStream, folder: Path) -> None:
     sink = FileSink.for_row_format(str(folder), Encoder.simple_string_encoder())
     sink.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
     lines.sink_to(sink.build()).uid("files")
+
+
+def unpacked(version: str, name: str, folder: Path) -> Path:
+    """A copy of golden files, to go on from."""
+    with tarfile.open(GOLDEN / version / f"{name}.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    for file in (folder / name).glob("checkpoint/query/state/*/_metadata/v2/0"):
+        # Spark notes the whole path of a schema there, so a folder that was moved has to be told.
+        moved = re.sub(r'"file:[^"]*?/checkpoint/query/', f'"file:{folder / name}/checkpoint/query/', file.read_text())
+        file.write_text(moved)
+        file.with_name(".0.crc").unlink()
+    return folder / name
+
+
+def lines_of(version: str) -> tuple[Counter[str], Counter[str]]:
+    """What the first half of the program gave, and what all of it gives."""
+    found = json.loads((GOLDEN / version / "lines.json").read_text())
+    return Counter(found["first"]), Counter(found["whole"])
+
+
+def check(found: Counter[str], expected: Counter[str], version: str) -> None:
+    """Every result once, and every subtask of the journal has found what all of them had."""
+    first, _ = lines_of(version)
+    mine = sorted(ast.literal_eval(line.removeprefix("journal "))[0] for line in first if line.startswith("journal"))
+    restored = [line for line in found.elements() if line.startswith(FOUND)]
+    assert found - Counter(restored) == expected
+    assert restored == [f"journal ('found', {mine}, True)"] * PARALLELISM

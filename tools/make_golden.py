@@ -22,6 +22,7 @@ import json
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 import time
@@ -97,6 +98,7 @@ def savepoint(target: Path) -> None:
         path = job.stop_with_savepoint(False, folder).result()
         reader.join()
         shutil.move(path, target / "savepoint")
+    pack(target, "savepoint")
 
 
 def spark(target: Path) -> None:
@@ -106,6 +108,14 @@ def spark(target: Path) -> None:
     subprocess.run([sys.executable, __file__, "--spark", str(target / "spark")], check=False)
     for name in ("firesteel-lock", "firesteel-coordinator-lock", "firesteel-holder.json"):
         (target / "spark" / "checkpoint" / name).unlink(missing_ok=True)
+    pack(target, "spark")
+
+
+def pack(target: Path, name: str) -> None:
+    """One file instead of hundreds of small ones."""
+    with tarfile.open(target / f"{name}.tar.xz", "w:xz") as archive:
+        archive.add(target / name, name)
+    shutil.rmtree(target / name)
 
 
 def run_on_spark(target: Path) -> None:
@@ -131,7 +141,7 @@ def main() -> None:
     if chosen.spark:
         run_on_spark(chosen.spark)
         return
-    target = goldenkit.GOLDEN / (chosen.version or goldenkit.VERSION)
+    target = goldenkit.GOLDEN / (chosen.version or f"v{STORE.version}")
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     for name, settings in BACKENDS.items():
