@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copyreg
 from dataclasses import dataclass
 from functools import total_ordering
+from typing import Any
+
+from firesteel.durable.names import stored_as
 
 __all__ = ["Duration", "Instant", "Time"]
 
@@ -176,3 +180,39 @@ class Time:
 
     def __repr__(self) -> str:
         return f"Time({self._milliseconds} ms)"
+
+
+# How they are pickled
+
+
+@stored_as("duration")
+def _duration(nanos: int) -> Duration:
+    return Duration(nanos)
+
+
+@stored_as("instant")
+def _instant(seconds: int, nanos: int) -> Instant:
+    return Instant(seconds, nanos)
+
+
+@stored_as("time")
+def _time(milliseconds: int) -> Time:
+    return Time(milliseconds)
+
+
+def _reduce_duration(duration: Duration) -> tuple[Any, ...]:
+    return _duration, (duration._nanos,)
+
+
+def _reduce_instant(instant: Instant) -> tuple[Any, ...]:
+    return _instant, (instant.seconds, instant.nanos)
+
+
+def _reduce_time(time: Time) -> tuple[Any, ...]:
+    return _time, (time._milliseconds,)
+
+
+# Registered rather than written as __reduce__: it counts for these very classes, not for a user's subclass.
+copyreg.pickle(Duration, _reduce_duration)
+copyreg.pickle(Instant, _reduce_instant)
+copyreg.pickle(Time, _reduce_time)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any
+
+from firesteel.durable.names import stored_as
 
 __all__ = ["Row", "RowKind"]
 
@@ -28,6 +31,18 @@ class RowKind(Enum):
 _KIND_TEXTS = ("+I", "-U", "+U", "-D")
 _KINDS = tuple(RowKind)
 _INSERT = RowKind.INSERT
+
+
+@stored_as("row_kind")
+def _row_kind(number: int) -> RowKind:
+    return _KINDS[number]
+
+
+def _reduce_kind(kind: RowKind) -> tuple[Any, ...]:
+    return _row_kind, (kind.value,)
+
+
+copyreg.pickle(RowKind, _reduce_kind)
 
 
 class Row:
@@ -153,8 +168,8 @@ class Row:
     def __reduce__(self) -> tuple[Any, ...]:
         # The kind travels as a small number, and not at all for inserts: nearly every row is one.
         if self._row_kind is _INSERT:
-            return _restore, (self._fields, self._values)
-        return _restore, (self._fields, self._values, self._row_kind.value)
+            return _stored_row, (self._fields, self._values)
+        return _stored_row, (self._fields, self._values, self._row_kind.value)
 
     def __repr__(self) -> str:
         if self._fields is None:
@@ -209,6 +224,11 @@ def _make_row(fields: tuple[str, ...] | None, values: list[Any], kind: RowKind =
     return row
 
 
-def _restore(fields: tuple[str, ...] | None, values: list[Any], kind: int = 0) -> Row:
-    """What pickle calls. The name and the signature are part of stored data: do not change them."""
+@stored_as("row")
+def _stored_row(fields: tuple[str, ...] | None, values: list[Any], kind: int = 0) -> Row:
+    """What pickle calls."""
     return _make_row(fields, values, _KINDS[kind])
+
+
+_restore = _stored_row
+"""Its name in data of version 1."""

@@ -10,11 +10,13 @@ import gc
 import pickle
 import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from firesteel.connectors.source import SplitRange
 from firesteel.datastream.connectors.base import SinkIdentity
+from firesteel.durable.cells import HEADER
+from firesteel.durable.headers import OperatorHeader, StoreHeader, decode_header, encode_header
 from firesteel.errors import SerializationError
 from firesteel.filesystems import StorageOptions
 from firesteel.graph.job_graph import Exchange, JobGraph
@@ -42,13 +44,10 @@ from firesteel.runtime.pace import Pace
 from firesteel.runtime.snapshots.restoring import RESTORE, Restorer, restored_frames
 from firesteel.runtime.snapshots.saved import Facts, StateChunk
 from firesteel.runtime.state.factories import HashMapTables
-from firesteel.runtime.state.store import HEADER, StateStore, unpickled
+from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import TableFactory
 
 __all__ = ["JobSpec", "SourceShare", "StageTask", "TaskBatchReport"]
-
-Header = tuple[bytes | None, dict[str, Any]]
-"""The token of the attempt that wrote it, and what each operator keeps."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +150,7 @@ class StageTask:
         """By exchange the operator that it feeds and the input of it."""
         self._origins = _origins(job.graph)
         self._token: bytes | None = None
-        self._header: Header | None = None
+        self._header: StoreHeader | None = None
         """What ``outdated`` read, for the batch that follows."""
         self._open: list[Operator | Sender] = []
         """Whose functions were opened and are to be closed."""
@@ -256,13 +255,12 @@ class StageTask:
         if self._token is None:
             return False
         self._header = self._read_header(store)
-        return self._header[0] != self._token
+        return self._header.token != self._token
 
     @staticmethod
-    def _read_header(store: StateStore) -> Header:
+    def _read_header(store: StateStore) -> StoreHeader:
         (kept,) = store.get_many([HEADER])
-        found: Header = unpickled(kept, HEADER) if kept else (None, {})
-        return found
+        return decode_header(kept)
 
     def run_source(self, share: SourceShare) -> Iterator[Frame]:
         """Stage 0: reads this subtask's share of every source."""
@@ -273,8 +271,9 @@ class StageTask:
                 if isinstance(assigner, SourceOperator):
                     assigner.splits = share.splits.get(assigner.node.id)
             # Copies: the share may come a second time.
-            kept = {assigner.node.uid: dict(share.kept.get(assigner.node.id, {})) for assigner in assigners}
-            self._begin(None, kept, share.time)
+            kept = {assigner.node.id: dict(share.kept.get(assigner.node.id, {})) for assigner in assigners}
+            header = StoreHeader(None, {a.node.uid: OperatorHeader(event_time=kept[a.node.id]) for a in assigners})
+            self._begin(None, header, share.time)
             for assigner in assigners:
                 assigner.event_time.repeat()
             if share.restored is not None:
@@ -286,7 +285,7 @@ class StageTask:
                         records += count
                         self._weigh(count)
                         yield from self._drain()
-            yield from self._finish(records, share.last, {a.node.id: kept[a.node.uid] for a in assigners})
+            yield from self._finish(records, share.last, kept)
 
     def run(self, cells: Iterable[bytes], store: StateStore) -> Iterator[Frame]:
         """A later stage: processes the frames meant for it and passes on the others."""
@@ -310,18 +309,18 @@ class StageTask:
             yield from self._process(spool, restored, store, time)
 
     def _process(self, spool: FrameSpool, restored: FrameSpool, store: StateStore, time: int) -> Iterator[Frame]:
-        token, headers = self._header or self._read_header(store)
+        header = self._header or self._read_header(store)
         self._header = None
         if restored:
-            self._restore(restored, store, headers, time)
+            self._restore(restored, store, header, time)
         # What operators hold in memory is worth something only if the last batch that this store has seen is the one
         # they held it from. A token per attempt tells: a failed attempt's token never gets into the store.
-        unchanged = token is not None and token == self._token
+        unchanged = header.token is not None and header.token == self._token
         # Until this batch has got to its end, nothing in memory is worth keeping.
         self._token = None
         for operator in self._operators.values():
             operator.store_unchanged = unchanged
-        self._begin(store, headers, time)
+        self._begin(store, header, time)
         for operator in self._operators.values():
             operator.on_processing_time(time)
         records, last = 0, False
@@ -356,10 +355,10 @@ class StageTask:
                     raise
                 raise operator.failure(SerializationError(f"State that cannot be pickled: {error}.")) from error
         self._token = uuid.uuid4().bytes
-        store.write([(HEADER, pickle.dumps((self._token, headers), pickle.HIGHEST_PROTOCOL))])
+        store.write([(HEADER, encode_header(replace(header, token=self._token)))])
 
-    def _restore(self, frames: FrameSpool, store: StateStore, headers: dict[str, Any], time: int) -> None:
-        restorer = Restorer(store, headers, self._job.tables, time)
+    def _restore(self, frames: FrameSpool, store: StateStore, header: StoreHeader, time: int) -> None:
+        restorer = Restorer(store, header, self._job.tables, time)
         for cell in frames.in_order():
             for chunk in decode(cell):
                 restorer.take(chunk)
@@ -383,7 +382,7 @@ class StageTask:
             for operator in self._operators.values():
                 operator.out.weighed_from = least
 
-    def _begin(self, store: StateStore | None, headers: dict[str, dict[str, Any]], time: int) -> None:
+    def _begin(self, store: StateStore | None, header: StoreHeader, time: int) -> None:
         self._time = time
         self._driver_sequence = self._driver_bytes = 0
         self._results.begin()
@@ -393,7 +392,7 @@ class StageTask:
         for sender in self._senders:
             sender.begin(time)
         for operator in self._operators.values():
-            operator.begin(store, headers.setdefault(operator.node.uid, {}), time)  # type: ignore[arg-type]
+            operator.begin(store, header.operator(operator.node.uid), time)  # type: ignore[arg-type]
         if not self._open:
             self._open_functions()
 

@@ -10,12 +10,11 @@ levels says which segments exist, so a watermark reads only what is due, and reg
 from __future__ import annotations
 
 import heapq
-import pickle
-import struct
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from firesteel.runtime.state.store import StateStore, unpickled
+from firesteel.durable.cells import TIMERS, decode, encode
+from firesteel.runtime.state.store import StateStore
 
 __all__ = ["TimerQueue"]
 
@@ -25,7 +24,6 @@ _COARSE = 20
 """Bits of a coarse stretch: about 17 minutes, at most 1024 fine ones."""
 _MAX_SEGMENTS = 16
 _LATEST = (1 << 63) - 1
-_CELL = struct.Struct(">qI")
 
 Segment = list[tuple[int, list[Any], list[Any]]]
 
@@ -143,7 +141,7 @@ class TimerQueue:
         blobs = self._store.get_many([self._segment_cell(*cell) for cell in cells])
         stored: dict[int, dict[Any, None]] = {}
         for blob in blobs:
-            for time, adds, deletes in unpickled(blob, self._prefix) if blob else ():
+            for time, adds, deletes in decode(blob, self._prefix) if blob else ():
                 bucket = stored.setdefault(time, {})
                 bucket.update(dict.fromkeys(adds))
                 for key in deletes:
@@ -171,15 +169,15 @@ class TimerQueue:
             page = {}
             if coarse in self._coarse:
                 (blob,) = self._store.get_many([self._coarse_cell(coarse)])
-                page = unpickled(blob, self._prefix) if blob else {}
+                page = decode(blob, self._prefix) if blob else {}
             self._index[coarse] = page
         return page
 
     def _segment_cell(self, fine: int, number: int) -> bytes:
-        return self._prefix + b"\0s" + _CELL.pack(fine, number)
+        return self._prefix + b"\0s" + TIMERS.pack(fine, number)
 
     def _coarse_cell(self, coarse: int) -> bytes:
-        return self._prefix + b"\0c" + _CELL.pack(coarse, 0)
+        return self._prefix + b"\0c" + TIMERS.pack(coarse, 0)
 
     def changes(self) -> Iterator[tuple[bytes, bytes | None]]:
         """What the store must learn of this batch. The queue is spent afterwards."""
@@ -201,7 +199,7 @@ class TimerQueue:
             stored = page.get(fine, 0)
             first = 0 if fine in self._loaded else stored
             if fine in segments:
-                yield self._segment_cell(fine, first), pickle.dumps(segments[fine], pickle.HIGHEST_PROTOCOL)
+                yield self._segment_cell(fine, first), encode(segments[fine])
                 page[fine] = first + 1
             else:
                 page.pop(fine, None)
@@ -209,7 +207,7 @@ class TimerQueue:
                 yield self._segment_cell(fine, number), None
         for coarse in {fine >> (_COARSE - _FINE) for fine in self._loaded.keys() | segments.keys()}:
             page = self._index[coarse]
-            yield self._coarse_cell(coarse), pickle.dumps(page) if page else None
+            yield self._coarse_cell(coarse), encode(page) if page else None
             if page:
                 self._coarse.add(coarse)
             else:

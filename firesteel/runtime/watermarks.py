@@ -17,6 +17,7 @@ from firesteel.common.watermark_strategy import (
     WatermarkStrategy,
     expect_generator,
 )
+from firesteel.durable.headers import ValveHeader
 
 __all__ = ["MAX_WATERMARK", "MIN_TIMESTAMP", "TimestampGenerator", "UsersGenerator", "WatermarkValve"]
 
@@ -29,16 +30,16 @@ Channel = tuple[int, int, int]
 class WatermarkValve:
     """The watermarks of an operator's input channels; the slowest decides, idle ones are left out.
 
-    >>> valve = WatermarkValve([(0, 0, 1), (0, 1, 1)], {})
+    >>> valve = WatermarkValve([(0, 0, 1), (0, 1, 1)], ValveHeader())
     >>> valve.advance((0, 0, 1), 100), valve.advance((0, 1, 1), 70), valve.advance((0, 0, 1), 90)
     (None, 70, None)
     """
 
-    def __init__(self, channels: Iterable[Channel], kept: dict[str, Any]) -> None:
+    def __init__(self, channels: Iterable[Channel], kept: ValveHeader) -> None:
         self._kept = kept
-        self.watermark: int = kept.setdefault("watermark", MIN_TIMESTAMP)
-        self._levels: dict[Channel, int] = kept.setdefault("levels", {})
-        self._idle: dict[Channel, tuple[int, int]] = kept.setdefault("idle", {})
+        if kept.watermark is None:
+            kept.watermark = MIN_TIMESTAMP
+        self.watermark, self._levels, self._idle = kept.watermark, kept.levels, kept.idle
         """Channels without records lately: since when, and after how long they count as idle."""
         for channel in channels:
             self._levels.setdefault(channel, MIN_TIMESTAMP)
@@ -78,7 +79,7 @@ class WatermarkValve:
         lowest = min(active) if active else max(levels.values(), default=MIN_TIMESTAMP)
         if lowest <= self.watermark:
             return None
-        self.watermark = self._kept["watermark"] = lowest
+        self.watermark = self._kept.watermark = lowest
         return lowest
 
 

@@ -215,7 +215,7 @@ def _retyped(schema: StateSchema, value: TypeInformation) -> StateSchema:
 
 
 def _declared(schema: StateSchema | None) -> dict[str, Any]:
-    from firesteel.engine.savepoints.types import type_to_json
+    from firesteel.durable.types import type_to_json
 
     return {} if schema is None else {"type": type_to_json(schema.type)}
 

@@ -7,7 +7,6 @@ it, moves time, and ends batches.
 from __future__ import annotations
 
 import contextlib
-import pickle
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -16,11 +15,13 @@ from typing import Any, TypeVar
 
 from firesteel.datastream.state import StateDescriptor
 from firesteel.datastream.time_domain import TimeDomain
+from firesteel.durable.cells import HEADER
+from firesteel.durable.headers import OperatorHeader, StoreHeader, encode_header
 from firesteel.errors import ProgramError
 from firesteel.graph.specs import AsyncWaitSpec
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.operators import Operator, Placement, create_operator
-from firesteel.runtime.state.store import HEADER, MemoryStore
+from firesteel.runtime.state.store import MemoryStore
 from firesteel.runtime.watermarks import MAX_WATERMARK
 from firesteel.testing.inlet import Inlet
 from firesteel.testing.job_of_function import Plan
@@ -45,7 +46,7 @@ class Harness(RecordedOutputs):
             snapshot.check(node.name, node.uid, options.backend, options.parallelism, options.subtask)
         self._plan, self._attempt = plan, attempt
         self._store = MemoryStore({} if snapshot is None else dict(snapshot.cells))
-        self._header: dict[str, Any] = {} if snapshot is None else snapshot.header()
+        self._header = OperatorHeader() if snapshot is None else snapshot.header()
         self._opened = self._closed = False
         self._to_close = contextlib.ExitStack()
         edges = sorted(job.graph.graph.inputs(node.id), key=lambda edge: edge.ordinal)
@@ -182,8 +183,8 @@ class Harness(RecordedOutputs):
             operator.finish(last)
             operator.snapshot()
             self._store.write(operator.changes())
-        headers = (uuid.uuid4().bytes, {operator.node.uid: self._header})
-        self._store.write([(HEADER, pickle.dumps(headers, pickle.HIGHEST_PROTOCOL))])
+        header = StoreHeader(uuid.uuid4().bytes, {operator.node.uid: self._header})
+        self._store.write([(HEADER, encode_header(header))])
 
     def snapshot(self) -> Snapshot:
         """Ends the batch and gives a copy of all that was kept. The harness can go on afterwards."""
@@ -222,8 +223,7 @@ class Harness(RecordedOutputs):
         backend = self._operator.backend
         if backend is None:
             return 0
-        names = [name for name in self._header["tables"] if name]
-        return sum(len(keys) for name in names for keys in backend.table(name).every_key())
+        return sum(len(keys) for name in self._header.tables.states for keys in backend.table(name).every_key())
 
     @property
     def event_time_timers(self) -> list[tuple[int, Any]]:

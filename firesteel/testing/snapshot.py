@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import dataclass, field
-from typing import Any
 
+from firesteel.durable.cells import HEADER
+from firesteel.durable.headers import OperatorHeader, decode_header
 from firesteel.errors import ProgramError
-from firesteel.runtime.state.store import HEADER
 
 __all__ = ["Snapshot"]
 
@@ -29,11 +28,9 @@ class Snapshot:
     cells: dict[bytes, bytes] = field(repr=False)
     """All that the state store holds."""
 
-    def header(self) -> dict[str, Any]:
+    def header(self) -> OperatorHeader:
         """What the operator keeps besides keyed state."""
-        _, headers = pickle.loads(self.cells[HEADER])
-        own: dict[str, Any] = headers[self.uid]
-        return own
+        return decode_header(self.cells[HEADER]).operator(self.uid)
 
     def check(self, operator: str, uid: str, backend: str, parallelism: int, subtask: int) -> None:
         """Refuses an operator that would not find its state here."""

@@ -25,6 +25,7 @@ from firesteel.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
+from firesteel.durable.cells import HEADER
 from firesteel.engine.backends import table_factory
 from firesteel.engine.coordinator import Coordinator
 from firesteel.engine.pickling import pickle_job
@@ -33,7 +34,7 @@ from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
 from firesteel.runtime.operators.windows import WindowOperator
 from firesteel.runtime.state.store import MemoryStore
-from firesteel.runtime.task import HEADER, JobSpec, StageTask
+from firesteel.runtime.task import JobSpec, StageTask
 
 RECORDS = [("a", 1, 25), ("b", 2, 3), ("a", 4, 3), ("a", 8, 5), ("b", 16, 41), ("a", 32, 12)]
 """Key, value, time."""

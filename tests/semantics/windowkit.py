@@ -15,7 +15,6 @@ a script means the same whether each of its lines is a micro-batch or all of the
 from __future__ import annotations
 
 import dataclasses
-import pickle
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -25,6 +24,8 @@ import vocabulary
 from firesteel.common import Configuration, WatermarkStrategy
 from firesteel.common.watermark_strategy import TimestampAssigner, WatermarkGenerator, WatermarkOutput
 from firesteel.datastream import DataStream, StreamExecutionEnvironment
+from firesteel.durable.cells import HEADER
+from firesteel.durable.headers import decode_header
 from firesteel.engine.backends import table_factory
 from firesteel.engine.batch_sizer import BatchSizer
 from firesteel.engine.coordinator import Coordinator
@@ -37,7 +38,7 @@ from firesteel.graph.stream_graph import build_stream_graph
 from firesteel.runtime.frames import decode
 from firesteel.runtime.operators.windows import LATE_METRIC
 from firesteel.runtime.stage_loop import run_stages
-from firesteel.runtime.state.store import HEADER, MemoryStore
+from firesteel.runtime.state.store import MemoryStore
 from firesteel.runtime.task import JobSpec, SourceShare, StageTask
 
 NO_TIME = -(2**63)
@@ -207,9 +208,9 @@ class Stage:
 
     def timers(self) -> list[Any]:
         """The stretches of time for which the stores hold timers."""
-        headers = [pickle.loads(store.content[HEADER])[1] for store in self.stores.values()]
-        operators = [kept for header in headers for kept in header.values()]
-        return [kept[domain] for kept in operators for domain in ("event", "processing") if kept.get(domain)]
+        headers = [decode_header(store.content[HEADER]) for store in self.stores.values()]
+        operators = [kept for header in headers for kept in header.operators.values()]
+        return [timers for kept in operators for timers in (kept.event_timers, kept.processing_timers) if timers]
 
 
 def play(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 
 from firesteel.common import Types
 from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.durable.headers import TablesHeader
 from firesteel.runtime.state.backend import KeyedStateBackend
 from firesteel.runtime.state.factories import HashMapTables, RocksDBTables
 from firesteel.runtime.state.store import MemoryStore
@@ -32,7 +34,7 @@ class Batches:
 
     def __init__(self, tables: TableFactory) -> None:
         self.backend = KeyedStateBackend("uid", tables)
-        self.store, self.header = CountingStore(), dict[str, Any]()
+        self.store, self.header = CountingStore(), TablesHeader()
         self.state = self.backend.state(ValueStateDescriptor("count", Types.INT()))
 
     def batch(self, keys: list[Any], change: Any, unchanged: bool = True, chunk: int = 1000) -> list[Any]:
@@ -75,8 +77,7 @@ def test_a_store_that_changed_is_read(tables: TableFactory) -> None:
     batches = Batches(tables)
     batches.batch(["a"], put(1), unchanged=False)
     before = dict(batches.store.content)
-    header = {"count": {**batches.header["count"], "entries": dict(batches.header["count"]["entries"])}}
-    header["count"]["entries"]["segments"] = dict(header["count"]["entries"].get("segments", {}))
+    header = copy.deepcopy(batches.header)
     batches.batch(["a"], put(2))
     # The second batch was not committed.
     batches.store.content, batches.header = before, header

@@ -10,6 +10,7 @@ import pytest
 from firesteel.common import Types
 from firesteel.common.time import Time
 from firesteel.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
+from firesteel.durable.headers import ListHeader, TablesHeader
 from firesteel.errors import CheckpointError, FailureKind, ProgramError
 from firesteel.runtime.state import pages
 from firesteel.runtime.state.backend import KeyedStateBackend
@@ -21,7 +22,7 @@ from firesteel.runtime.state.tables import TableFactory
 
 def test_removing_a_broadcast_entry_without_a_value_is_saved() -> None:
     rules = MapStateDescriptor("rules", Types.STRING(), Types.PICKLED_BYTE_ARRAY())
-    store, header = MemoryStore(), dict[str, Any]()
+    store, header = MemoryStore(), dict[str, ListHeader]()
     state = OperatorState("uid")
     state.begin(store, header)
     state.get_broadcast_state(rules).put_all({"a": None, "b": 1})
@@ -39,7 +40,7 @@ def test_removing_a_broadcast_entry_without_a_value_is_saved() -> None:
 def test_a_big_map_that_expired_leaves_nothing_in_the_store(tables: TableFactory) -> None:
     descriptor = MapStateDescriptor("seen", Types.LONG(), Types.LONG())
     descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.seconds(1)).build())
-    store, header = MemoryStore(), dict[str, Any]()
+    store, header = MemoryStore(), TablesHeader()
     backend = KeyedStateBackend("uid", tables)
     seen = backend.state(descriptor)
     backend.begin(store, header)
@@ -59,7 +60,7 @@ def test_all_keys_are_visited_though_the_table_grows_meanwhile(monkeypatch: pyte
     monkeypatch.setattr(pages, "PAGE_BYTES", 2000)
     monkeypatch.setattr(pages, "_READ_AT_ONCE", 16)
     descriptor = ValueStateDescriptor("kept", Types.PICKLED_BYTE_ARRAY())
-    store, header = MemoryStore(), dict[str, Any]()
+    store, header = MemoryStore(), TablesHeader()
     backend = KeyedStateBackend("uid", RocksDBTables(memory=0))
     kept = backend.state(descriptor)
     for start in range(0, 4000, 10):
@@ -88,7 +89,7 @@ def test_all_keys_are_visited_though_the_table_grows_meanwhile(monkeypatch: pyte
 def test_damaged_state_is_told_as_such(tables: TableFactory) -> None:
     """A restart would find it damaged again."""
     descriptor = ValueStateDescriptor("kept", Types.LONG())
-    store, header = MemoryStore(), dict[str, Any]()
+    store, header = MemoryStore(), TablesHeader()
     first = KeyedStateBackend("uid", tables)
     kept = first.state(descriptor)
     first.begin(store, header)
@@ -110,7 +111,7 @@ def test_damaged_state_is_told_as_such(tables: TableFactory) -> None:
 
 
 def test_damaged_operator_state_is_told_as_such() -> None:
-    seen, store, header = ListStateDescriptor("seen", Types.LONG()), MemoryStore(), dict[str, Any]()
+    seen, store, header = ListStateDescriptor("seen", Types.LONG()), MemoryStore(), dict[str, ListHeader]()
     state = OperatorState("uid")
     state.begin(store, header)
     state.get_list_state(seen).add(1)
@@ -129,7 +130,7 @@ def test_damaged_operator_state_is_told_as_such() -> None:
 )
 def test_state_does_not_vanish_silently_when_the_backend_changes(before: TableFactory, after: TableFactory) -> None:
     descriptor = ValueStateDescriptor("kept", Types.LONG())
-    store, header = MemoryStore(), dict[str, Any]()
+    store, header = MemoryStore(), TablesHeader()
     first = KeyedStateBackend("uid", before)
     kept = first.state(descriptor)
     first.begin(store, header)

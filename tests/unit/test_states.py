@@ -22,6 +22,7 @@ from firesteel.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
+from firesteel.durable.headers import TablesHeader
 from firesteel.errors import ProgramError
 from firesteel.runtime.state import lists, maps, pages
 from firesteel.runtime.state.backend import KeyedStateBackend
@@ -62,7 +63,7 @@ class Subtask:
 
     def __init__(self, tables: TableFactory, descriptor: StateDescriptor) -> None:
         self._tables, self._descriptor = tables, descriptor
-        self.store, self.header = CountingStore(), dict[str, Any]()
+        self.store, self.header = CountingStore(), TablesHeader()
         self.now = 0
         self.restart()
 

@@ -6,7 +6,6 @@ import ast
 import asyncio
 import copy
 import itertools
-import pickle
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -29,6 +28,8 @@ from firesteel.datastream import (
 from firesteel.datastream.functions import PassThroughWindowFunction
 from firesteel.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from firesteel.datastream.window import CountTrigger, EventTimeSessionWindows, SlidingEventTimeWindows
+from firesteel.durable.cells import HEADER
+from firesteel.durable.headers import decode_header
 from firesteel.engine.coordinator import Coordinator
 from firesteel.engine.pickling import pickle_job
 from firesteel.engine.processing_time import ProcessingClock
@@ -38,7 +39,7 @@ from firesteel.graph.stream_graph import build_stream_graph
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.frames import DRIVER, Frame, decode
 from firesteel.runtime.stage_loop import run_stages
-from firesteel.runtime.state.store import HEADER, MemoryStore, StateStore
+from firesteel.runtime.state.store import MemoryStore, StateStore
 from firesteel.runtime.task import JobSpec, SourceShare, StageTask
 
 
@@ -105,7 +106,9 @@ class Run:
     def kept(self) -> dict[tuple[int, int], dict[bytes, Any]]:
         """All that the stores hold, without the token that is another one for every attempt."""
         return {
-            place: {key: pickle.loads(value)[1] if key == HEADER else value for key, value in store.content.items()}
+            place: {
+                key: decode_header(value).operators if key == HEADER else value for key, value in store.content.items()
+            }
             for place, store in self.stores.items()
         }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+import copy
 from typing import Any
 
 import pytest
@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firesteel.common import Duration, WatermarkStrategy
+from firesteel.durable.headers import ValveHeader
 from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP, TimestampGenerator, WatermarkValve
 
 A, B, C = (0, 0, 1), (0, 1, 1), (-5, 0, 4)
 
 
-def valve(*channels: tuple[int, int, int], kept: dict[str, Any] | None = None) -> WatermarkValve:
-    return WatermarkValve(channels, {} if kept is None else kept)
+def valve(*channels: tuple[int, int, int], kept: ValveHeader | None = None) -> WatermarkValve:
+    return WatermarkValve(channels, ValveHeader() if kept is None else kept)
 
 
 def test_the_slowest_channel_decides() -> None:
@@ -89,23 +90,23 @@ def test_channels_that_were_never_heard_do_not_move_time_by_being_idle() -> None
 
 
 def test_it_goes_on_from_what_was_kept() -> None:
-    kept: dict[str, Any] = {}
+    kept = ValveHeader()
     v = valve(A, B, kept=kept)
     v.advance(A, 100)
     v.advance(B, 70)
     v.activity(B, 10, now=5)
-    later = valve(A, B, kept=pickle.loads(pickle.dumps(kept)))
+    later = valve(A, B, kept=copy.deepcopy(kept))
     assert later.watermark == 70
     assert later.activity(B, 10, now=15) == 100
 
 
 def test_an_operator_of_the_same_task_is_idle_only_in_the_batch_that_says_so() -> None:
-    kept: dict[str, Any] = {}
+    kept = ValveHeader()
     v = valve(A, C, kept=kept)
     v.advance(A, 100)
     v.advance(C, 10)
     assert v.activity(C, 0, now=0) == 100
-    later = valve(A, C, kept=pickle.loads(pickle.dumps(kept)))
+    later = valve(A, C, kept=copy.deepcopy(kept))
     later.advance(A, 200)
     assert later.activity(A, None, now=1) is None
     assert later.activity(C, 0, now=1) == 200

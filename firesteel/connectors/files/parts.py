@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copyreg
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from firesteel.common.serialization import BulkWriterFactory, Encoder
 from firesteel.connectors.files.layout import Layout
 from firesteel.connectors.files.rolling import PartFileInfo
 from firesteel.datastream.connectors.base import WriterContext
+from firesteel.durable.names import stored_as
 
 __all__ = ["Finished", "Format", "InProgress", "Part", "RowFormat"]
 
@@ -35,6 +37,29 @@ class InProgress:
     subtask: int
     writer: str
     length: int
+
+
+@stored_as("finished_part")
+def _finished(path: str, subtask: int, writer: str) -> Finished:
+    return Finished(path, subtask, writer)
+
+
+@stored_as("part_in_progress")
+def _in_progress(path: str, subtask: int, writer: str, length: int) -> InProgress:
+    return InProgress(path, subtask, writer, length)
+
+
+def _reduce_finished(part: Finished) -> tuple[Any, ...]:
+    return _finished, (part.path, part.subtask, part.writer)
+
+
+def _reduce_in_progress(part: InProgress) -> tuple[Any, ...]:
+    return _in_progress, (part.path, part.subtask, part.writer, part.length)
+
+
+# The driver logs them until they are committed.
+copyreg.pickle(Finished, _reduce_finished)
+copyreg.pickle(InProgress, _reduce_in_progress)
 
 
 class Format:

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +26,7 @@ from firesteel.connectors.postgresql.driver import NO_SUCH_TRANSACTION, Session,
 from firesteel.connectors.postgresql.writing import Target, Writing
 from firesteel.datastream.connectors.base import Committer, CommitterContext, WriterContext
 from firesteel.datastream.functions import SinkFunction
+from firesteel.durable.names import stored_as
 from firesteel.errors import ConnectorError, FailureKind
 
 __all__ = ["PreparedTransaction", "TransactionCommitter", "TransactionWriter"]
@@ -48,6 +50,19 @@ class PreparedTransaction:
     gid: str
     number: int
     """The transaction's number, which no other ever has: names come again, numbers do not."""
+
+
+@stored_as("prepared_transaction")
+def _prepared_transaction(gid: str, number: int) -> PreparedTransaction:
+    return PreparedTransaction(gid, number)
+
+
+def _reduce(transaction: PreparedTransaction) -> tuple[Any, ...]:
+    return _prepared_transaction, (transaction.gid, transaction.number)
+
+
+# The driver logs it until it is committed.
+copyreg.pickle(PreparedTransaction, _reduce)
 
 
 def _prepared(session: Session, prefix: str) -> list[PreparedTransaction]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -10,6 +11,7 @@ from firesteel.common.time import Duration, Time
 from firesteel.datastream.window.deltas import DeltaFunction, as_delta
 from firesteel.datastream.window.lengths import at_least_one, millis
 from firesteel.datastream.window.windows import NO_TIMESTAMP, Window
+from firesteel.durable.names import stored_as
 from firesteel.errors import ProgramError
 from firesteel.metrics import MetricGroup
 
@@ -54,6 +56,18 @@ class TimestampedValue:
 
     def __repr__(self) -> str:
         return f"TimestampedValue({self.value!r}, {self.timestamp})"
+
+
+@stored_as("timestamped_value")
+def _timestamped_value(value: Any, timestamp: int) -> TimestampedValue:
+    return TimestampedValue(value, timestamp)
+
+
+def _reduce(timed: TimestampedValue) -> tuple[Any, ...]:
+    return _timestamped_value, (timed.value, timed.timestamp)
+
+
+copyreg.pickle(TimestampedValue, _reduce)
 
 
 class Evictor(ABC, Generic[T, W]):

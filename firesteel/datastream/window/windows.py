@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from functools import total_ordering
 from typing import TYPE_CHECKING, Any
 
+from firesteel.durable.names import stored_as
+
 if TYPE_CHECKING:
     from firesteel.datastream.window.assigners import MergingWindowAssigner
 
@@ -178,16 +180,31 @@ class GlobalWindow(Window):
 _GLOBAL = GlobalWindow()
 
 
+@stored_as("time_window")
+def _time_window(start: int, end: int) -> TimeWindow:
+    return TimeWindow(start, end)
+
+
+@stored_as("count_window")
+def _count_window(id: int) -> CountWindow:
+    return CountWindow(id)
+
+
+@stored_as("global_window")
+def _global_window() -> GlobalWindow:
+    return _GLOBAL
+
+
 def _reduce_time(window: TimeWindow) -> tuple[Any, ...]:
-    return TimeWindow, (window.start, window.end)
+    return _time_window, (window.start, window.end)
 
 
 def _reduce_count(window: CountWindow) -> tuple[Any, ...]:
-    return CountWindow, (window.id,)
+    return _count_window, (window.id,)
 
 
 def _reduce_global(window: GlobalWindow) -> tuple[Any, ...]:
-    return GlobalWindow.get, ()
+    return _global_window, ()
 
 
 # State is full of windows, and this is their shortest form. Registered rather than written as __reduce__, because

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.engine.savepoints.types import type_from_json, type_to_json
+from firesteel.durable.headers import StateSchema
+from firesteel.durable.types import type_from_json, type_to_json
 from firesteel.errors import SavepointError
 from firesteel.runtime.snapshots.saved import StateId
-from firesteel.runtime.state.schema import StateSchema
 
 __all__ = ["NAME", "OperatorEntry", "PartFile", "SavepointManifest", "StateEntry"]
 

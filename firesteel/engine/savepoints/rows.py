@@ -27,7 +27,7 @@ class RowFormat:
     """Rows of one state to Arrow and back.
 
     >>> from firesteel.common.typeinfo import Types
-    >>> from firesteel.runtime.state.schema import StateSchema
+    >>> from firesteel.durable.headers import StateSchema
     >>> counts = StateId("count", "count", "value", "key", StateSchema("value", Types.LONG()), Types.STRING())
     >>> format = RowFormat(counts)
     >>> batch = format.batch(["a", "b"], [1, 2])

@@ -48,7 +48,7 @@ class SubtaskPart:
 def state_folder(state: StateId) -> str:
     """Where the files of a state lie, from the savepoint's folder on: a folder that no other state has.
 
-    >>> from firesteel.runtime.state.schema import UNDECLARED
+    >>> from firesteel.durable.headers import UNDECLARED
     >>> state_folder(StateId("totals", "count", "value", "key", UNDECLARED))
     'operators/totals/count'
     """

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
+from firesteel.durable.cells import HEADER, is_list
 from firesteel.engine.manifest import CheckpointFolder, stored_folder
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.taking import copy_sources, outline
@@ -20,7 +21,7 @@ from firesteel.errors import SavepointError
 from firesteel.filesystems import LOCAL, Storage
 from firesteel.runtime.partitions import partition_tokens
 from firesteel.runtime.snapshots.reading import StoredSubtask
-from firesteel.runtime.state.store import HEADER, MemoryStore, StateStore
+from firesteel.runtime.state.store import MemoryStore, StateStore
 from firesteel.runtime.state.tables import TableFactory
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ class SpooledStore:
 
     def operator_state(self) -> dict[bytes, bytes]:
         """The header and the lists of operators: what is read without the rest."""
-        wanted = [key for key in self._places if key == HEADER or b"\0\0o" in key]
+        wanted = [key for key in self._places if key == HEADER or is_list(key)]
         return {key: cell for key, cell in zip(wanted, self.get_many(wanted), strict=True) if cell is not None}
 
     def write(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:

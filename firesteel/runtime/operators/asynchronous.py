@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from firesteel.durable.headers import OperatorHeader
 from firesteel.graph.specs import AsyncWaitSpec
 from firesteel.runtime.answers import Element
 from firesteel.runtime.frames import Watermark
@@ -64,7 +65,7 @@ class AsyncWaitOperator(Operator):
         await self._pool.cancel()
         await _maybe(self.spec.function.close())
 
-    def begin(self, store: Any, header: dict[str, Any], now: int) -> None:
+    def begin(self, store: Any, header: OperatorHeader, now: int) -> None:
         super().begin(store, header, now)
         if self._unfinished:
             # The batch before broke off somewhere else. Its requests are not this batch's.

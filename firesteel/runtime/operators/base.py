@@ -12,6 +12,7 @@ from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.connectors.base import SinkIdentity
 from firesteel.datastream.functions import CheckpointedFunction
 from firesteel.datastream.time_domain import TimeDomain
+from firesteel.durable.headers import KeysHeader, OperatorHeader
 from firesteel.errors import CheckpointError, ProgramError
 from firesteel.filesystems import StorageOptions
 from firesteel.graph.specs import OperatorSpec
@@ -150,21 +151,21 @@ class Operator:
             except Exception as error:
                 raise self.failure(error) from error
 
-    def begin(self, store: StateStore, header: dict[str, Any], now: int) -> None:
+    def begin(self, store: StateStore, header: OperatorHeader, now: int) -> None:
         """A batch starts: ``header`` is what the operator kept of the last one."""
         self.out.records = 0
         self.clock.processing_time = now
         if self.placement.channels:
-            self.valve = WatermarkValve(self.placement.channels, header.setdefault("valve", {}))
+            self.valve = WatermarkValve(self.placement.channels, header.valve)
             self.clock.watermark = self.valve.watermark
         else:
             self.origin_levels = {}
             self.clock.watermark = MIN_TIMESTAMP
         if self.operator_state is not None:
-            self.operator_state.begin(store, header.setdefault("operator", {}))
+            self.operator_state.begin(store, header.lists)
         if self.backend is not None:
-            former = header["keys"][1] if "keys" in header else self.layout
-            self.found_layout = header.pop("restored layout", former)
+            former = self.layout if header.keys is None else header.keys.layout
+            self.found_layout, header.restored_layout = header.restored_layout or former, None
             if self.found_layout != self.layout and not self.takes_over(self.found_layout, header):
                 raise self.failure(
                     CheckpointError(
@@ -173,10 +174,10 @@ class Operator:
                         "or give the operator another uid, and allow non-restored state to leave the old one behind."
                     )
                 )
-            header["keys"] = (self.placement.key_type, self.layout, self.timers_of)
-            self.backend.begin(store, header.setdefault("tables", {}), self.store_unchanged)
+            header.keys = KeysHeader(self.placement.key_type, self.layout, self.timers_of)
+            self.backend.begin(store, header.tables, self.store_unchanged)
 
-    def takes_over(self, saved: str, header: dict[str, Any]) -> bool:
+    def takes_over(self, saved: str, header: OperatorHeader) -> bool:
         """Whether state of another layout can be used. An operator that can converts it at the end of ``begin``."""
         return False
 

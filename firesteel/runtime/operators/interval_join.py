@@ -13,6 +13,8 @@ from typing import Any
 from firesteel.common.typeinfo import Types
 from firesteel.datastream.functions import ProcessJoinFunction
 from firesteel.datastream.state import MapStateDescriptor
+from firesteel.durable.cells import timer_prefix
+from firesteel.durable.headers import OperatorHeader
 from firesteel.errors import ProgramError
 from firesteel.graph.specs import IntervalJoinSpec
 from firesteel.runtime.copies import detached
@@ -75,13 +77,13 @@ class IntervalJoinOperator(KeyedTwoInputs):
         self._results: list[Any] = []
         self._times: list[int] = []
 
-    def begin(self, store: Any, header: dict[str, Any], now: int) -> None:
+    def begin(self, store: Any, header: OperatorHeader, now: int) -> None:
         super().begin(store, header, now)
-        self._timers = TimerQueue(self.node.uid.encode() + b"\0\0e", store, header.setdefault("event", set()))
+        self._timers = TimerQueue(timer_prefix(self.node.uid, event_time=True), store, header.event_timers)
         if self.found_layout != self.layout:
             self._convert()
 
-    def takes_over(self, saved: str, header: dict[str, Any]) -> bool:
+    def takes_over(self, saved: str, header: OperatorHeader) -> bool:
         return saved.startswith(_FAMILY)
 
     def _convert(self) -> None:

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from firesteel.datastream.accumulate import Accumulate
 from firesteel.datastream.time_domain import TimeDomain
+from firesteel.durable.cells import timer_prefix
+from firesteel.durable.headers import OperatorHeader
 from firesteel.graph.specs import FilterSpec, FlatMapSpec, KeyedProcessSpec, MapSpec, ReduceSpec
 from firesteel.runtime.calls import times_of_results
 from firesteel.runtime.context import ElementContext, KeyedTimerService
@@ -124,11 +126,11 @@ class KeyedProcessOperator(KeyedOperator):
         self._timers = KeyedTimerService(self.clock, self.backend)
         self._context = ElementContext(self.clock, self._timers, self.backend)
 
-    def begin(self, store: Any, header: dict[str, Any], now: int) -> None:
+    def begin(self, store: Any, header: OperatorHeader, now: int) -> None:
         super().begin(store, header, now)
-        uid = self.node.uid.encode()
-        self._timers.event = TimerQueue(uid + b"\0\0e", store, header.setdefault("event", set()))
-        self._timers.processing = TimerQueue(uid + b"\0\0p", store, header.setdefault("processing", set()))
+        uid = self.node.uid
+        self._timers.event = TimerQueue(timer_prefix(uid, event_time=True), store, header.event_timers)
+        self._timers.processing = TimerQueue(timer_prefix(uid, event_time=False), store, header.processing_timers)
 
     def changes(self) -> Iterable[tuple[bytes, bytes | None]]:
         return chain(super().changes(), self._timers.event.changes(), self._timers.processing.changes())
@@ -243,7 +245,7 @@ class ReduceOperator(KeyedOperator):
         self.backend.reserve(self.STATE)
         self._copies = not ours and may_change(self.node.output_type)
 
-    def begin(self, store: Any, header: dict[str, Any], now: int) -> None:
+    def begin(self, store: Any, header: OperatorHeader, now: int) -> None:
         super().begin(store, header, now)
         self._table = self.backend.table(self.STATE)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.connectors.source import Records, SplitRange
+from firesteel.durable.headers import OperatorHeader
 from firesteel.errors import ProgramError, short_repr
 from firesteel.graph.specs import SourceSpec
 from firesteel.runtime.event_time import EventTime
@@ -41,9 +42,9 @@ class SourceOperator(Operator):
         except Exception as error:
             raise self.failure(error) from error
 
-    def begin(self, store: Any, header: dict[str, Any], now: int) -> None:
+    def begin(self, store: Any, header: OperatorHeader, now: int) -> None:
         super().begin(store, header, now)
-        self.event_time.begin(header, self.splits, self.paused)
+        self.event_time.begin(header.event_time, self.splits, self.paused)
 
     def read(self, ranges: Sequence[SplitRange[Any]], ended: bool, pace: Pace) -> Iterator[int]:
         """Reads one subtask's share of a batch piece by piece. Yields the number of records of each."""

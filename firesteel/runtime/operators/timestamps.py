@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from firesteel.durable.headers import OperatorHeader
 from firesteel.graph.specs import TimestampsSpec
 from firesteel.runtime.event_time import EventTime
 from firesteel.runtime.operators.base import Operator, Placement, handles
@@ -25,9 +26,9 @@ class TimestampsOperator(Operator):
         self.paused = False
         """Set before ``begin``: whether records are kept back from this operator, so that silence means nothing."""
 
-    def begin(self, store: Any, header: dict[str, Any], now: int) -> None:
+    def begin(self, store: Any, header: OperatorHeader, now: int) -> None:
         super().begin(store, header, now)
-        self.event_time.begin(header, paused=self.paused)
+        self.event_time.begin(header.event_time, paused=self.paused)
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
         self.event_time.process(values, timestamps)

@@ -16,6 +16,8 @@ from typing import Any
 from firesteel.datastream.functions import ProcessAllWindowFunction, ProcessWindowFunction
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.window import MergingWindowAssigner, TriggerResult
+from firesteel.durable.cells import timer_prefix
+from firesteel.durable.headers import OperatorHeader
 from firesteel.errors import ProgramError, short_repr
 from firesteel.graph.specs import WindowSpec
 from firesteel.runtime.copies import detached
@@ -96,18 +98,18 @@ class WindowOperator(KeyedOperator):
             raise self.failure(error) from error
         super().close()
 
-    def begin(self, store: Any, header: dict[str, Any], now: int) -> None:
+    def begin(self, store: Any, header: OperatorHeader, now: int) -> None:
         super().begin(store, header, now)
-        self.windows.begin(store, header.setdefault("windows", {}), self.store_unchanged)
-        uid = self.node.uid.encode()
-        self.event = TimerQueue(uid + b"\0\0e", store, header.setdefault("event", set()))
-        self.processing = TimerQueue(uid + b"\0\0p", store, header.setdefault("processing", set()))
+        self.windows.begin(store, header.windows, self.store_unchanged)
+        uid = self.node.uid
+        self.event = TimerQueue(timer_prefix(uid, event_time=True), store, header.event_timers)
+        self.processing = TimerQueue(timer_prefix(uid, event_time=False), store, header.processing_timers)
         self._triggering.event, self._triggering.processing = self.event, self.processing
         self._sets = self.backend.table(self._layout.table) if self._merging else None
         if self.found_layout != self.layout:
             convert(self.found_layout, self._layout, self.backend, self.windows, self.event)
 
-    def takes_over(self, saved: str, header: dict[str, Any]) -> bool:
+    def takes_over(self, saved: str, header: OperatorHeader) -> bool:
         return self._layout.takes_over(saved, header)
 
     def changes(self) -> Iterable[tuple[bytes, bytes | None]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
+from firesteel.durable.cells import HEADER, broadcast_prefix, decode, of_windows, table_prefix, timer_prefix
+from firesteel.durable.headers import UNDECLARED, ListHeader, OperatorHeader, StateHeader, decode_header
 from firesteel.errors import SavepointError
 from firesteel.runtime.snapshots.saved import EVENT_TIMERS, PROCESSING_TIMERS, ROWS, Rows, StateId
 from firesteel.runtime.state.factories import HashMapTables, RocksDBTables
@@ -14,15 +15,11 @@ from firesteel.runtime.state.lists import BigList
 from firesteel.runtime.state.log import scan_log
 from firesteel.runtime.state.maps import BigMap
 from firesteel.runtime.state.operator import list_cells
-from firesteel.runtime.state.schema import UNDECLARED, StateSchema
-from firesteel.runtime.state.store import HEADER, StateStore
-from firesteel.runtime.state.tables import Table, TableFactory
+from firesteel.runtime.state.store import StateStore
+from firesteel.runtime.state.tables import Table, TableFactory, name_of
 from firesteel.runtime.timers import TimerQueue
 
 __all__ = ["StoredSubtask"]
-
-_SCOPES = (("tables", "key", ""), ("windows", "window", "\1w"))
-"""Parts of an operator's header, whose they are, and what its store keys have behind the uid."""
 
 
 class StoredSubtask:
@@ -30,48 +27,46 @@ class StoredSubtask:
 
     def __init__(self, store: StateStore, custom: TableFactory | None = None) -> None:
         self._store = store
-        self._factories: dict[str, TableFactory] = {"HashMapTables": HashMapTables(), "RocksDBTables": RocksDBTables()}
+        self._factories: dict[str, TableFactory] = {name_of(one): one for one in (HashMapTables(), RocksDBTables())}
         if custom is not None:
-            self._factories.setdefault(type(custom).__name__, custom)
+            self._factories.setdefault(name_of(custom), custom)
         (kept,) = store.get_many([HEADER])
-        self.headers: dict[str, dict[str, Any]] = pickle.loads(kept)[1] if kept else {}
+        self.headers: dict[str, OperatorHeader] = decode_header(kept).operators
 
     def watermark(self, uid: str) -> int | None:
         """How far event time was in an operator."""
-        known: int | None = self.headers[uid].get("valve", {}).get("watermark")
-        return known
+        return self.headers[uid].valve.watermark
 
     def layout(self, uid: str) -> str | None:
         """How a keyed operator builds its state; None for others."""
-        keys = self.headers[uid].get("keys")
-        return None if keys is None else keys[1]
+        keys = self.headers[uid].keys
+        return None if keys is None else keys.layout
 
     def states(self, uid: str) -> Iterator[tuple[StateId, Iterator[Rows]]]:
         """The states of an operator, each with its rows. Rows are read when they are asked for."""
         header = self.headers[uid]
-        key_type, _, timers_of = header.get("keys", (None, None, None))
-        for part, scope, suffix in _SCOPES:
-            for name, kept in header.get(part, {}).items():
-                # Under the empty name is the number of the last big collection.
-                if name and "entries" in kept:
-                    schema: StateSchema = kept.get("schema", UNDECLARED)
+        keys = header.keys
+        key_type = None if keys is None else keys.type
+        for tables, scope, place in ((header.tables, "key", uid), (header.windows, "window", of_windows(uid))):
+            for name, kept in tables.states.items():
+                if "entries" in kept.shapes:
+                    schema = kept.schema or UNDECLARED
                     state = StateId(uid, name, schema.shape, scope, schema, key_type)
-                    yield state, self._entries(uid + suffix, state, kept)
-        for part, name, letter in (("event", EVENT_TIMERS, b"e"), ("processing", PROCESSING_TIMERS, b"p")):
-            if header.get(part):
-                state = StateId(uid, name, "timers", timers_of, UNDECLARED, key_type)
-                yield state, self._timers(uid.encode() + b"\0\0" + letter, set(header[part]))
-        for name, kept in header.get("operator", {}).items():
-            if "table" in kept or kept.get("cells"):
-                state = StateId(uid, name, kept["mode"], "operator", kept.get("schema", UNDECLARED))
-                yield state, self._operator(uid, state, kept)
+                    yield state, self._entries(place, state, kept)
+        for name, coarse in ((EVENT_TIMERS, header.event_timers), (PROCESSING_TIMERS, header.processing_timers)):
+            if coarse:
+                state = StateId(uid, name, "timers", "key" if keys is None else keys.timers_of, UNDECLARED, key_type)
+                yield state, self._timers(timer_prefix(uid, name == EVENT_TIMERS), set(coarse))
+        for name, own in header.lists.items():
+            if own.shape is not None or own.cells:
+                state = StateId(uid, name, own.mode, "operator", own.schema or UNDECLARED)
+                yield state, self._operator(uid, state, own)
 
     # Keyed state
 
-    def _entries(self, uid: str, state: StateId, kept: dict[str, Any]) -> Iterator[Rows]:
-        prefix = f"{uid}\0{state.name}\0".encode()
-        factory = self._factory(state, kept["tables"])
-        scanned = factory.scan(prefix + b"entries", self._store, kept["entries"])
+    def _entries(self, uid: str, state: StateId, kept: StateHeader) -> Iterator[Rows]:
+        factory = self._factory(state, kept.backend)
+        scanned = factory.scan(table_prefix(uid, state.name, "entries"), self._store, kept.shapes["entries"])
         if state.kind == "value":
             for keys, values in scanned:
                 if keys:
@@ -82,7 +77,9 @@ class StoredSubtask:
         def in_blocks() -> Table:
             nonlocal blocks
             if blocks is None:
-                blocks = factory.blocks(prefix + b"blocks", self._store, kept.get("blocks", {}))
+                blocks = factory.blocks(
+                    table_prefix(uid, state.name, "blocks"), self._store, kept.shapes.get("blocks", {})
+                )
             return blocks
 
         inside: Callable[[Any], Iterable[Any]] = (
@@ -94,8 +91,8 @@ class StoredSubtask:
                 for part in inside(value))  # fmt: skip
         yield from _in_chunks(flat)
 
-    def _factory(self, state: StateId, name: str) -> TableFactory:
-        if name not in self._factories:
+    def _factory(self, state: StateId, name: str | None) -> TableFactory:
+        if name is None or name not in self._factories:
             raise SavepointError(
                 f"State {state.name!r} of operator {state.uid} was kept by the state backend {name}, which is unknown "
                 "here. Read it with the program that has this backend."
@@ -109,18 +106,17 @@ class StoredSubtask:
 
     # State without keys
 
-    def _operator(self, uid: str, state: StateId, kept: dict[str, Any]) -> Iterator[Rows]:
+    def _operator(self, uid: str, state: StateId, kept: ListHeader) -> Iterator[Rows]:
         if state.kind == "broadcast":
-            prefix = uid.encode() + b"\0\0b" + state.name.encode()
-            for keys, values in scan_log(prefix, self._store, kept["table"]):
+            for keys, values in scan_log(broadcast_prefix(uid, state.name), self._store, kept.shape or {}):
                 yield [None] * len(keys), [(key, value) for key, (value,) in zip(keys, values, strict=True)]
             return
-        cells = self._store.get_many(list_cells(uid.encode(), state.name, kept["cells"]))
+        cells = self._store.get_many(list_cells(uid, state.name, kept.cells))
         if state.kind == "raw":
             yield [None], [b"".join(cell or b"" for cell in cells)]
             return
         for cell in cells:
-            elements = pickle.loads(cell or b"")
+            elements = decode(cell or b"", state.name.encode())
             yield [None] * len(elements), elements
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 from firesteel.common.typeinfo import Types
 from firesteel.datastream.state import ListStateDescriptor, MapStateDescriptor
+from firesteel.durable.cells import of_windows, timer_prefix
+from firesteel.durable.headers import StoreHeader, TablesHeader, ValveHeader
 from firesteel.graph.job_graph import JobGraph
 from firesteel.runtime.clock import Clock
 from firesteel.runtime.frames import Frame, encode
@@ -80,9 +82,9 @@ def union_lists(stored: Iterable[StoredSubtask], graph: JobGraph) -> list[StateC
 class Restorer:
     """Fills one subtask's store."""
 
-    def __init__(self, store: StateStore, headers: dict[str, Any], tables: TableFactory, now: int) -> None:
+    def __init__(self, store: StateStore, header: StoreHeader, tables: TableFactory, now: int) -> None:
         self._store = store
-        self._headers = headers
+        self._header = header
         self._factory = tables
         self._clock = Clock()
         self._clock.processing_time = now
@@ -107,11 +109,11 @@ class Restorer:
             self._into_table(chunk)
 
     def _learn(self, facts: Facts) -> None:
-        header = self._headers.setdefault(facts.uid, {})
+        header = self._header.operator(facts.uid)
         if facts.watermark is not None:
-            header["valve"] = {"watermark": facts.watermark}
+            header.valve = ValveHeader(facts.watermark)
         if facts.layout is not None:
-            header["restored layout"] = facts.layout
+            header.restored_layout = facts.layout
         if facts.checkpointed:
             self._operator(facts.uid)
 
@@ -144,25 +146,29 @@ class Restorer:
             handle.extend(place, [element for _, element in chunk.contents[first:at]])
 
     def _backend(self, state: StateId) -> KeyedStateBackend:
-        part, suffix = ("windows", "\1w") if state.scope == "window" else ("tables", "")
-        backend = self._backends.get((state.uid, part))
+        backend = self._backends.get((state.uid, state.scope))
         if backend is None:
-            backend = KeyedStateBackend(state.uid + suffix, self._factory, self._clock)
-            backend.begin(self._store, self._headers.setdefault(state.uid, {}).setdefault(part, {}))
-            self._backends[state.uid, part] = backend
+            place = of_windows(state.uid) if state.scope == "window" else state.uid
+            backend = KeyedStateBackend(place, self._factory, self._clock)
+            backend.begin(self._store, self._tables(state))
+            self._backends[state.uid, state.scope] = backend
         return backend
+
+    def _tables(self, state: StateId) -> TablesHeader:
+        header = self._header.operator(state.uid)
+        return header.windows if state.scope == "window" else header.tables
 
     def _remember(self, state: StateId) -> None:
         if not self._schemas or self._schemas[-1] != state:
             self._schemas.append(state)
 
     def _queue(self, state: StateId) -> TimerQueue:
-        part, letter = ("event", b"e") if state.name == EVENT_TIMERS else ("processing", b"p")
-        queue = self._timers.get((state.uid, part))
+        queue = self._timers.get((state.uid, state.name))
         if queue is None:
-            coarse = self._headers.setdefault(state.uid, {}).setdefault(part, set())
-            queue = TimerQueue(state.uid.encode() + b"\0\0" + letter, self._store, coarse)
-            self._timers[state.uid, part] = queue
+            header, event_time = self._header.operator(state.uid), state.name == EVENT_TIMERS
+            coarse = header.event_timers if event_time else header.processing_timers
+            queue = TimerQueue(timer_prefix(state.uid, event_time), self._store, coarse)
+            self._timers[state.uid, state.name] = queue
         return queue
 
     # State without keys
@@ -170,8 +176,7 @@ class Restorer:
     def _operator(self, uid: str) -> OperatorState:
         if uid not in self._operators:
             self._operators[uid] = OperatorState(uid)
-            header = self._headers.setdefault(uid, {}).setdefault("operator", {})
-            self._operators[uid].begin(self._store, header)
+            self._operators[uid].begin(self._store, self._header.operator(uid).lists)
         return self._operators[uid]
 
     def _into_operator(self, chunk: StateChunk) -> None:
@@ -202,5 +207,4 @@ class Restorer:
         for own in self._operators.values():
             self._store.write(own.changes())
         for state in self._schemas:
-            part = "windows" if state.scope == "window" else "tables"
-            self._headers[state.uid][part][state.name]["schema"] = state.schema
+            self._tables(state).states[state.name].schema = state.schema

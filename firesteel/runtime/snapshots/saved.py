@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.runtime.state.schema import StateSchema
+from firesteel.durable.headers import StateSchema
 
 __all__ = ["EVENT_TIMERS", "PROCESSING_TIMERS", "Facts", "Rows", "StateChunk", "StateId"]
 
@@ -55,7 +55,7 @@ class StateId:
     def user_keys(self, places: list[Any]) -> list[Any]:
         """The keys that places belong to.
 
-        >>> from firesteel.runtime.state.schema import UNDECLARED
+        >>> from firesteel.durable.headers import UNDECLARED
         >>> StateId("w", "sums", "value", "window", UNDECLARED).user_keys([("a", (0, 10))])
         ['a']
         """

@@ -13,15 +13,17 @@ from firesteel.datastream.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
+from firesteel.durable.cells import table_prefix
+from firesteel.durable.headers import StateHeader, TablesHeader
 from firesteel.errors import ProgramError
 from firesteel.runtime.clock import Clock
 from firesteel.runtime.state.evolution import evolution
 from firesteel.runtime.state.factories import HashMapTables
 from firesteel.runtime.state.lists import LiveListState
 from firesteel.runtime.state.maps import LiveMapState
-from firesteel.runtime.state.schema import StateSchema, schema_of
+from firesteel.runtime.state.schema import schema_of
 from firesteel.runtime.state.store import StateStore
-from firesteel.runtime.state.tables import Table, TableFactory
+from firesteel.runtime.state.tables import Table, TableFactory, name_of
 from firesteel.runtime.state.ttl import TTL_HANDLES, expiry_check_of
 from firesteel.runtime.state.values import Handle, LiveAggregatingState, LiveReducingState, LiveValueState
 
@@ -55,7 +57,7 @@ class KeyedStateBackend:
 
     >>> from firesteel.common.typeinfo import Types
     >>> from firesteel.runtime.state.store import MemoryStore
-    >>> backend, store, header = KeyedStateBackend("counter"), MemoryStore(), {}
+    >>> backend, store, header = KeyedStateBackend("counter"), MemoryStore(), TablesHeader()
     >>> count = backend.state(ValueStateDescriptor("count", Types.LONG()))
     >>> backend.begin(store, header)
     >>> backend.prepare(["a"])
@@ -73,7 +75,7 @@ class KeyedStateBackend:
         self.key: Any = NO_KEY
         self.clock = clock or Clock()
         self._factory: TableFactory = tables or HashMapTables()
-        self._uid = uid.encode()
+        self._uid = uid
         self._states: dict[str, tuple[StateDescriptor, Handle]] = {}
         self._tables: dict[str, Table] = {}
         self._reserved: set[str] = set()
@@ -83,13 +85,13 @@ class KeyedStateBackend:
         """The keys at hand, for states that are asked for only now. Not kept if all is in memory."""
         self._records = 0
         self._store: StateStore | None = None
-        self._header: dict[str, Any] = {}
+        self._header = TablesHeader()
 
     @property
     def size(self) -> int:
         """About how many bytes its tables have in the store."""
-        kept = [shape for name, shapes in self._header.items() if name for shape in shapes.values()]
-        return sum(shape.get("bytes", 0) for shape in kept if isinstance(shape, dict))
+        shapes = [shape for state in self._header.states.values() for shape in state.shapes.values()]
+        return sum(shape.get("bytes", 0) for shape in shapes)
 
     # States
 
@@ -127,15 +129,16 @@ class KeyedStateBackend:
         if table is None:
             assert self._store is not None, "state is reachable between begin() and changes() only"
             make = self._factory.table if kind == "entries" else self._factory.blocks
-            kept = self._header.setdefault(name, {})
-            backend = type(self._factory).__name__
-            if kept.setdefault("tables", backend) != backend:
+            kept = self._kept(name)
+            backend = name_of(self._factory)
+            if kept.backend is None:
+                kept.backend = backend
+            elif kept.backend != backend:
                 raise ProgramError(
-                    f"State {name!r} was saved by another state backend ({kept['tables']}) than this program's "
+                    f"State {name!r} was saved by another state backend ({kept.backend}) than this program's "
                     f"({backend}). Go back to that one: state.backend.type, or set_state_backend()."
                 )
-            shape = kept.setdefault(kind, {})
-            table = make(self._uid + b"\0" + full.encode(), self._store, shape)
+            table = make(table_prefix(self._uid, name, kind), self._store, kept.shapes.setdefault(kind, {}))
             self._tables[full] = table
             if kind == "entries":
                 table.load(self._chunk)
@@ -143,14 +146,19 @@ class KeyedStateBackend:
 
     def new_id(self) -> int:
         """A number that no other collection of this operator's subtask has."""
-        given: int = self._header.get("", -1) + 1
-        self._header[""] = given
-        return given
+        self._header.last_collection += 1
+        return self._header.last_collection
+
+    def _kept(self, name: str) -> StateHeader:
+        found = self._header.states.get(name)
+        if found is None:
+            found = self._header.states[name] = StateHeader()
+        return found
 
     def _attach(self, descriptor: StateDescriptor, state: Handle) -> None:
-        kept = self._header.setdefault(descriptor.name, {})
+        kept = self._kept(descriptor.name)
         schema = schema_of(descriptor)
-        saved: StateSchema = kept.setdefault("schema", schema)
+        saved = kept.schema = kept.schema or schema
         renew = None if saved == schema else evolution(saved, schema)
         if saved != schema and renew is None:
             raise ProgramError(
@@ -162,7 +170,7 @@ class KeyedStateBackend:
         state.attach(table, self.table(descriptor.name, "blocks") if state.has_blocks else None)
         if renew is not None:
             self._renew(descriptor.name, state, renew)
-            kept["schema"] = schema
+            kept.schema = schema
         expiry_check = expiry_check_of(state)
         config = descriptor.ttl_config
         if (
@@ -183,13 +191,13 @@ class KeyedStateBackend:
 
     # Batches
 
-    def begin(self, store: StateStore, header: dict[str, Any], unchanged: bool = False) -> None:
+    def begin(self, store: StateStore, header: TablesHeader, unchanged: bool = False) -> None:
         """A batch starts. ``unchanged`` promises that the store is as the last batch of this backend left it."""
         self._store, self._header = store, header
         if unchanged:
             for full, table in self._tables.items():
                 name, kind = full.split("\0")
-                table.reopen(store, header.setdefault(name, {}).setdefault(kind, {}))
+                table.reopen(store, self._kept(name).shapes.setdefault(kind, {}))
         else:
             self._tables = {}
         self._chunk = ()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import pickle
-import struct
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
-from firesteel.runtime.state.store import StateStore, unpickled
+from firesteel.durable.cells import BLOCK, decode, encode
+from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import ExpiryCheck, Table
 
 __all__ = ["CellTable"]
 
-_CELL = struct.Struct(">QI")
 _CLEAN = 0
 """The home of an entry that is as the store has it. Every key has a cell of its own, so there is nothing to know."""
 _OVERHEAD = 300
@@ -55,13 +53,13 @@ class CellTable(Table):
         wanted = [key for key in keys if key not in self.live]
         for key, cell in zip(wanted, self._cells(wanted), strict=True):
             self._bytes[key] = 0 if cell is None else len(cell)
-            self.live[key] = [None if cell is None else unpickled(cell, self._prefix), _CLEAN, key]
+            self.live[key] = [None if cell is None else decode(cell, self._prefix), _CLEAN, key]
 
     def peek(self, keys: Sequence[Hashable]) -> list[Any]:
         missing = [key for key in keys if key not in self.live]
         read = dict(zip(missing, self._cells(missing), strict=True))
         return [
-            self.get(key) if key not in read else None if (cell := read[key]) is None else unpickled(cell, self._prefix)
+            self.get(key) if key not in read else None if (cell := read[key]) is None else decode(cell, self._prefix)
             for key in keys
         ]
 
@@ -78,7 +76,7 @@ class CellTable(Table):
         return self._store.get_many([self._cell(key) for key in keys]) if keys else ()
 
     def _cell(self, key: tuple[int, int]) -> bytes:
-        return self._prefix + _CELL.pack(*key)
+        return self._prefix + BLOCK.pack(*key)
 
     def changes(self) -> Iterator[tuple[bytes, bytes | None]]:
         dirty = self.dirty[:]
@@ -86,7 +84,7 @@ class CellTable(Table):
         for entry in sorted(dirty, key=_key):
             value, _, key = entry
             entry[1] = _CLEAN
-            cell = None if value is None else pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+            cell = None if value is None else encode(value)
             length = 0 if cell is None else len(cell)
             # What was not read before it was replaced counts as nothing: blocks are read before they are changed.
             self._shape["bytes"] = max(0, self._shape.get("bytes", 0) + length - self._bytes.get(key, 0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from firesteel.datastream.state import StateTtlConfig
 from firesteel.runtime.state.cells import CellTable
@@ -20,6 +20,7 @@ __all__ = ["HashMapTables", "RocksDBTables"]
 class HashMapTables:
     """All state in memory as Python objects, a log of the changes in the store."""
 
+    NAME: ClassVar = "hashmap"
     memory: None = None
 
     def table(self, prefix: bytes, store: StateStore, shape: dict[str, Any]) -> Table:
@@ -40,6 +41,7 @@ class HashMapTables:
 class RocksDBTables:
     """State in the store, in memory what was used last."""
 
+    NAME: ClassVar = "rocksdb"
     memory: int = 768 * 1024 * 1024
     resident: bool = True
     """Whether a subtask's batches run in one process, so that what fits into memory need not be read again."""

@@ -6,6 +6,7 @@ key → BigList(id, first=0, end=3, tail=[…])        blocks (id, 0) (id, 1) (i
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from firesteel.datastream.state import ListState, ListStateDescriptor
+from firesteel.durable.names import stored_as
 from firesteel.errors import ProgramError, short_repr
 from firesteel.runtime.copies import may_change
 from firesteel.runtime.state.tables import Table
@@ -38,6 +40,18 @@ class BigList:
 
     def block_keys(self) -> list[tuple[int, int]]:
         return [(self.id, number) for number in range(self.first, self.end)]
+
+
+@stored_as("big_list")
+def _big_list(id: int, first: int, end: int, tail: list[Any]) -> BigList:
+    return BigList(id, first, end, tail)
+
+
+def _reduce(big: BigList) -> tuple[Any, ...]:
+    return _big_list, (big.id, big.first, big.end, big.tail)
+
+
+copyreg.pickle(BigList, _reduce)
 
 
 class BigListView:

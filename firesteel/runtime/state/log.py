@@ -22,20 +22,18 @@ A batch cleans at most about as much as it writes, so no batch pays for the size
 
 from __future__ import annotations
 
-import pickle
-import struct
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from firesteel.durable.cells import SEGMENT as NUMBER
+from firesteel.durable.cells import damaged, decode, encode
 from firesteel.runtime.pace import about
-from firesteel.runtime.state.store import StateStore, damaged, unpickled
+from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import KEEP, NEW, Entry, ExpiryCheck, Table
 
 __all__ = ["LogTable", "scan_log"]
-
-_CELL = struct.Struct(">Q")
 
 SEGMENT = 16384
 """The most entries of a segment."""
@@ -51,7 +49,8 @@ _READ_AT_ONCE = 8
 
 
 class _Gone:
-    """Stands for a removed value in a segment."""
+    """Stands for a removed value in memory. In the store a segment of removed keys has no values; it had this in
+    version 1, under this name."""
 
     def __reduce__(self) -> str:
         return "GONE"
@@ -131,7 +130,7 @@ class LogTable(Table):
         return _read_segments(self._prefix, self._store, numbers)
 
     def _cell(self, number: int) -> bytes:
-        return self._prefix + _CELL.pack(number)
+        return self._prefix + NUMBER.pack(number)
 
     # Writing
 
@@ -217,18 +216,19 @@ class LogTable(Table):
                 entry[1] = number
             yield self._cell(number), cell
         if removed:
-            number, cell = self._segment(removed, [GONE] * len(removed))
+            number, cell = self._segment(removed, None)
             self._gone.update(dict.fromkeys(removed, number))
             yield self._cell(number), cell
 
-    def _segment(self, keys: list[Any], values: list[Any]) -> tuple[int, bytes]:
+    def _segment(self, keys: list[Any], values: list[Any] | None) -> tuple[int, bytes]:
+        """``values`` None: the keys were removed."""
         number: int = self._shape.get("last", 0) + 1
         self._shape["last"] = number
-        cell = pickle.dumps((keys, values), pickle.HIGHEST_PROTOCOL)
+        cell = encode((keys, values))
         self._sizes[number] = self._valid[number] = len(keys)
         self._cells[number] = len(cell)
         self._shape["bytes"] = self._shape.get("bytes", 0) + len(cell)
-        if values[0] is not GONE:
+        if values is not None:
             fitting = SEGMENT_BYTES * len(keys) // max(1, len(cell))
             self._per_segment = min(max(fitting, 16), SEGMENT, self._per_segment * 4)
         return number, cell
@@ -292,9 +292,9 @@ def scan_log(prefix: bytes, store: StateStore, shape: dict[str, Any]) -> Iterato
 def _read_segments(prefix: bytes, store: StateStore, numbers: list[int]) -> Iterator[tuple[int, list[Any], list[Any]]]:
     for start in range(0, len(numbers), _READ_AT_ONCE):
         window = numbers[start : start + _READ_AT_ONCE]
-        cells = store.get_many([prefix + _CELL.pack(number) for number in window])
+        cells = store.get_many([prefix + NUMBER.pack(number) for number in window])
         for number, cell in zip(window, cells, strict=True):
             if cell is None:
                 raise damaged(prefix, f"segment {number} is missing")
-            keys, values = unpickled(cell, prefix)
-            yield number, keys, values
+            keys, values = decode(cell, prefix)
+            yield number, keys, [GONE] * len(keys) if values is None else values

@@ -8,11 +8,13 @@ The blocks of a big map grow by linear hashing, one split at a time, as the page
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from firesteel.datastream.state import MapState, MapStateDescriptor
+from firesteel.durable.names import stored_as
 from firesteel.errors import ProgramError
 from firesteel.runtime.copies import may_change
 from firesteel.runtime.state.pages import pages_of, slot
@@ -42,6 +44,18 @@ class BigMap:
     def block_of(self, key: Any) -> tuple[int, int]:
         (number,) = pages_of((key,), self.blocks)
         return self.id, number
+
+
+@stored_as("big_map")
+def _big_map(id: int, entries: int, blocks: int, swept: int) -> BigMap:
+    return BigMap(id, entries, blocks, swept)
+
+
+def _reduce(big: BigMap) -> tuple[Any, ...]:
+    return _big_map, (big.id, big.entries, big.blocks, big.swept)
+
+
+copyreg.pickle(BigMap, _reduce)
 
 
 class LiveMapState(Handle, MapState[Any, Any]):

@@ -14,8 +14,6 @@ change is not written again. How lists are shared out when the parallelism chang
 from __future__ import annotations
 
 import hashlib
-import pickle
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -28,15 +26,16 @@ from firesteel.datastream.state import (
     ReadOnlyBroadcastState,
     StateDescriptor,
 )
+from firesteel.durable.cells import PIECE, broadcast_prefix, decode, encode, list_prefix
+from firesteel.durable.headers import ListHeader
 from firesteel.errors import ProgramError, short_repr
 from firesteel.runtime.state.log import LogTable
 from firesteel.runtime.state.schema import schema_of
-from firesteel.runtime.state.store import StateStore, unpickled
+from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import Entry
 
 __all__ = ["OperatorState", "list_cells"]
 
-_PIECE = struct.Struct(">I")
 ELEMENTS = 4096
 """Of a list in one cell."""
 RAW = 1024 * 1024
@@ -60,9 +59,9 @@ class OperatorState(OperatorStateStore):
     """
 
     def __init__(self, uid: str) -> None:
-        self._uid = uid.encode()
+        self._uid = uid
         self._store: StateStore | None = None
-        self._header: dict[str, dict[str, Any]] = {}
+        self._header: dict[str, ListHeader] = {}
         self._lists: dict[str, OperatorListState] = {}
         self._maps: dict[str, LiveBroadcastState] = {}
         self._tables: dict[str, LogTable] = {}
@@ -72,19 +71,19 @@ class OperatorState(OperatorStateStore):
         self._restored_raw: bytes | None = None
         self.restored = False
 
-    def begin(self, store: StateStore, header: dict[str, dict[str, Any]]) -> None:
+    def begin(self, store: StateStore, header: dict[str, ListHeader]) -> None:
         """A batch starts. The first one decides whether there is something from before."""
         if not self._header:
             self.restored = bool(header)
         self._store, self._header = store, header
-        header.setdefault("", {"mode": "raw", "cells": 0})
+        header.setdefault("", ListHeader("raw"))
         for name, table in self._tables.items():
-            table.reopen(store, header[name]["table"])
+            table.reopen(store, _shape(header[name]))
 
     @property
     def has_union_lists(self) -> bool:
         """Whether some list is union state: every subtask gets all of it when the job is restarted."""
-        return any(kept.get("mode") == "union" for kept in self._header.values())
+        return any(kept.mode == "union" for kept in self._header.values())
 
     # What functions ask for
 
@@ -98,7 +97,7 @@ class OperatorState(OperatorStateStore):
         name = state_descriptor.name
         if name not in self._maps:
             kept = self._kept(state_descriptor, "broadcast")
-            table = LogTable(self._uid + b"\0\0b" + name.encode(), self._reachable(), kept.setdefault("table", {}))
+            table = LogTable(broadcast_prefix(self._uid, name), self._reachable(), _shape(kept))
             self._tables[name] = table
             self._maps[name] = LiveBroadcastState(table, state_descriptor)
         return self._maps[name]
@@ -111,10 +110,10 @@ class OperatorState(OperatorStateStore):
 
     def raw_states(self) -> list[bytes]:
         kept = self._header[""]
-        cells = self._cells("", kept["cells"])
+        cells = self._cells("", kept.cells)
         found = b"".join(cell or b"" for cell in self._reachable().get_many(cells))
         pieces, at = [], 0
-        for length in kept.get("pieces") or ([len(found)] if found else []):
+        for length in kept.pieces or ([len(found)] if found else []):
             pieces.append(found[at : at + length])
             at += length
         return pieces
@@ -122,24 +121,25 @@ class OperatorState(OperatorStateStore):
     def restore_raw(self, pieces: list[bytes]) -> None:
         """Begins with the raw states of several former subtasks."""
         self.raw = self._restored_raw = b"".join(pieces)
-        self._header[""]["pieces"] = [len(piece) for piece in pieces]
+        self._header[""].pieces = [len(piece) for piece in pieces]
 
     def _list(self, descriptor: ListStateDescriptor, mode: str) -> ListState[Any]:
         known = self._lists.get(descriptor.name)
         if known is None:
             kept = self._kept(descriptor, mode)
-            cells = self._reachable().get_many(self._cells(descriptor.name, kept.setdefault("cells", 0)))
-            elements = [element for cell in cells for element in unpickled(cell or b"", descriptor.name.encode())]
+            cells = self._reachable().get_many(self._cells(descriptor.name, kept.cells))
+            elements = [element for cell in cells for element in decode(cell or b"", descriptor.name.encode())]
             known = self._lists[descriptor.name] = OperatorListState(descriptor, elements)
         return known
 
-    def _kept(self, descriptor: StateDescriptor, mode: str) -> dict[str, Any]:
+    def _kept(self, descriptor: StateDescriptor, mode: str) -> ListHeader:
         schema = schema_of(descriptor)
-        kept = self._header.setdefault(descriptor.name, {"mode": mode, "schema": schema})
-        if (kept["mode"], kept["schema"]) != (mode, schema):
+        kept = self._header.setdefault(descriptor.name, ListHeader(mode, schema))
+        if (kept.mode, kept.schema) != (mode, schema):
+            known = None if kept.schema is None else kept.schema.type
             raise ProgramError(
                 f"Operator state {descriptor.name!r} is {mode} state of {descriptor.type_info} in this program, but it "
-                f"is known as {kept['mode']} state of {kept['schema'].type}. Give it another name, or keep the type."
+                f"is known as {kept.mode} state of {known}. Give it another name, or keep the type."
             )
         return kept
 
@@ -153,11 +153,11 @@ class OperatorState(OperatorStateStore):
     def changes(self) -> Iterator[tuple[bytes, bytes | None]]:
         for name, state in self._lists.items():
             pieces = [state.elements[at : at + ELEMENTS] for at in range(0, len(state.elements), ELEMENTS)]
-            yield from self._save(name, [pickle.dumps(piece, pickle.HIGHEST_PROTOCOL) for piece in pieces])
+            yield from self._save(name, [encode(piece) for piece in pieces])
         if self.raw is not None:
             if self.raw is not self._restored_raw:
                 # One piece again, of this subtask.
-                self._header[""].pop("pieces", None)
+                self._header[""].pieces = None
             yield from self._save("", [self.raw[at : at + RAW] for at in range(0, len(self.raw), RAW)])
         for table in self._tables.values():
             yield from table.changes()
@@ -165,7 +165,7 @@ class OperatorState(OperatorStateStore):
 
     def _save(self, name: str, pieces: list[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
         kept = self._header[name]
-        before, kept["cells"] = kept["cells"], len(pieces)
+        before, kept.cells = kept.cells, len(pieces)
         for cell, piece in zip(self._cells(name, len(pieces)), pieces, strict=True):
             digest = hashlib.blake2b(piece, digest_size=16).digest()
             if self._written.get(cell) != digest:
@@ -179,10 +179,17 @@ class OperatorState(OperatorStateStore):
         return list_cells(self._uid, name, count)
 
 
-def list_cells(uid: bytes, name: str, count: int) -> list[bytes]:
+def list_cells(uid: str, name: str, count: int) -> list[bytes]:
     """Where in the store the pieces of an operator's list are."""
-    prefix = uid + b"\0\0o" + name.encode() + b"\0"
-    return [prefix + _PIECE.pack(number) for number in range(count)]
+    prefix = list_prefix(uid, name)
+    return [prefix + PIECE.pack(number) for number in range(count)]
+
+
+def _shape(kept: ListHeader) -> dict[str, Any]:
+    """What the log of a broadcast state says of itself."""
+    if kept.shape is None:
+        kept.shape = {}
+    return kept.shape
 
 
 class OperatorListState(ListState[Any]):

@@ -25,19 +25,17 @@ from __future__ import annotations
 
 import math
 import pickle
-import struct
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from io import BytesIO
 from typing import Any
 
+from firesteel.durable.cells import PAGE, damaged, encode
 from firesteel.runtime.keys import stable_hashes
-from firesteel.runtime.state.store import StateStore, damaged
+from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import KEEP, NEW, Entry, ExpiryCheck, Table
 from firesteel.runtime.state.weight import Scale
 
 __all__ = ["PagedTable", "pages_of", "scan_pages", "slot"]
-
-_PAGE = struct.Struct(">I")
 
 SMALL_PAGE = 16
 LARGE_PAGE = 1024
@@ -201,7 +199,7 @@ class PagedTable(Table):
         return growth
 
     def _cell(self, number: int) -> bytes:
-        return self._prefix + _PAGE.pack(number)
+        return self._prefix + PAGE.pack(number)
 
     # Writing
 
@@ -329,14 +327,14 @@ def scan_pages(prefix: bytes, store: StateStore, shape: dict[str, Any]) -> Itera
     """All entries of a stored table as keys and values, without a table: page after page."""
     for start in range(0, pages := shape.get("pages", 0), _READ_AT_ONCE):
         numbers = range(start, min(start + _READ_AT_ONCE, pages))
-        for cell in store.get_many([prefix + b"\0" + _PAGE.pack(number) for number in numbers]):
+        for cell in store.get_many([prefix + b"\0" + PAGE.pack(number) for number in numbers]):
             if cell is not None:
                 keys, values, _ = _parts(cell)
                 yield keys, values
 
 
 def _dumps(entries: list[Entry]) -> bytes:
-    return pickle.dumps(([entry[2] for entry in entries], [entry[0] for entry in entries]), pickle.HIGHEST_PROTOCOL)
+    return encode(([entry[2] for entry in entries], [entry[0] for entry in entries]))
 
 
 def _parts(cell: bytes) -> tuple[list[Any], list[Any], int]:

@@ -6,40 +6,10 @@ Two adapters: a dict here, and Spark's state store in :mod:`firesteel.runtime.st
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
-from firesteel.errors import CheckpointError
-
-__all__ = ["HEADER", "MemoryStore", "StateStore", "damaged", "unpickled"]
-
-HEADER = b"\0header"
-"""The entry of the store that holds all that is not keyed: watermarks, table shapes, timer indexes."""
-
-
-def unpickled(cell: bytes, where: bytes) -> Any:
-    """What a cell of the store holds, or an error that says that it cannot be read: it will not get better.
-
-    >>> unpickled(pickle.dumps([1, 2]), b"count")
-    [1, 2]
-    """
-    try:
-        return pickle.loads(cell)
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise damaged(where, error) from error
-
-
-def damaged(where: bytes, error: BaseException | str) -> CheckpointError:
-    """State that is there and cannot be read."""
-    why = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-    name = where.decode(errors="replace").strip("\0").replace("\0", "/")
-    return CheckpointError(
-        f"The stored state {name!r} cannot be read ({why}). It is damaged, or it needs a class that the program no "
-        "longer has. Start the program that wrote it, or begin with a savepoint or an older checkpoint."
-    )
+__all__ = ["MemoryStore", "StateStore"]
 
 
 class StateStore(Protocol):

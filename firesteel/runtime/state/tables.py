@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from firesteel.datastream.state import StateTtlConfig
 from firesteel.runtime.state.store import StateStore
 
-__all__ = ["KEEP", "NEW", "Entry", "ExpiryCheck", "Table", "TableFactory"]
+__all__ = ["KEEP", "NEW", "Entry", "ExpiryCheck", "Table", "TableFactory", "name_of"]
 
 Entry = list[Any]
 """[value, home, key]"""
@@ -126,3 +126,9 @@ class TableFactory(Protocol):
 
     def swept(self, config: StateTtlConfig, records: int) -> int:
         """How many entries to look at for expired ones after a batch of so many records."""
+
+
+def name_of(factory: TableFactory) -> str:
+    """What the header of a store calls a state backend: ours by a fixed name, a user's by that of its class."""
+    name: str = getattr(factory, "NAME", type(factory).__name__)
+    return name

@@ -8,10 +8,10 @@ savepoints. State of another layout is converted where that can be done, and ref
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from firesteel.datastream.functions import AggregateFunction
 from firesteel.datastream.window import MergingWindowAssigner
+from firesteel.durable.headers import OperatorHeader
 from firesteel.graph.specs import WindowSpec
 from firesteel.runtime.state.backend import KeyedStateBackend
 from firesteel.runtime.timers import TimerQueue
@@ -68,18 +68,18 @@ class WindowLayout:
         """Where windows that merge are kept, key by key."""
         return TABLE if self.sessions else _SETS
 
-    def takes_over(self, saved: str, header: dict[str, Any]) -> bool:
+    def takes_over(self, saved: str, header: OperatorHeader) -> bool:
         """Whether state that was saved under another name can be converted. The former names say less: what they leave
         open is seen from what is there, as far as it can be."""
         if saved == _FORMER_SESSIONS:
             return self.inline
         if saved != _FORMER_WINDOWS:
             return False
-        merged = "entries" in header.get("tables", {}).get(_SETS, {})
-        contents = header.get("windows", {}).get(STATE, {}).get("schema")
-        if contents is None:
+        sets, contents = header.tables.states.get(_SETS), header.windows.states.get(STATE)
+        if contents is None or contents.schema is None:
             return True
-        return merged == (self.family != "windows") and (contents.kind == "value") == self.folded
+        merged = sets is not None and "entries" in sets.shapes
+        return merged == (self.family != "windows") and (contents.schema.kind == "value") == self.folded
 
 
 def convert(

@@ -12,6 +12,7 @@ this, so that a change of the trigger or the allowed lateness finds what the pro
 
 from __future__ import annotations
 
+import copyreg
 from bisect import bisect_left, bisect_right
 from enum import Enum
 from operator import itemgetter
@@ -24,6 +25,7 @@ from firesteel.datastream.window import (
     ProcessingTimeSessionWindows,
     TimeWindow,
 )
+from firesteel.durable.names import stored_as
 from firesteel.runtime.windowing.contents import Contents, Place
 from firesteel.runtime.windowing.folds import Fold
 from firesteel.runtime.windowing.merging import NOWHERE, OnMerge
@@ -39,13 +41,25 @@ _START, _END = itemgetter(0), itemgetter(1)
 
 
 class _Content(Enum):
-    """By name in a pickle, and the same object again when it is read."""
+    """The same object again when it is read from a pickle."""
 
     PURGED = "purged"
 
 
 PURGED: Final = _Content.PURGED
 """The content of a session that has none."""
+
+
+@stored_as("purged")
+def _purged() -> _Content:
+    return PURGED
+
+
+def _reduce(content: _Content) -> tuple[Any, ...]:
+    return _purged, ()
+
+
+copyreg.pickle(_Content, _reduce)
 
 
 def of_sessions(assigner: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Types as JSON, so that a manifest can be read without Firesteel and a savepoint without the program."""
+"""Declared types as plain data, so that a manifest can be read without Firesteel and state without the program."""
 
 from __future__ import annotations
 
