@@ -7,8 +7,8 @@ They are the first half of the program in ``tests/goldenkit.py``, as it was writ
 | what | how it was made |
 |---|---|
 | ``memory-<backend>.json`` | the state stores of a job in memory and its last offset |
-| ``savepoint`` | a savepoint of a job in memory |
-| ``spark`` | the checkpoint folder of a job on Spark that was killed before its sink had committed the last batch, and the folder of that sink |
+| ``savepoint.tar.xz`` | a savepoint of a job in memory |
+| ``spark.tar.xz`` | a checkpoint folder of Spark, of a job that was killed with a commit pending; its sink's folder |
 | ``lines.json`` | what the first half and the whole program give |
 
 Data of former versions stays as it is: later versions must open it, or say what to do.
@@ -37,7 +37,9 @@ import goldenkit  # noqa: E402
 
 from firesteel.common import Configuration  # noqa: E402
 from firesteel.datastream import StreamExecutionEnvironment  # noqa: E402
+from firesteel.durable.versions import STORE  # noqa: E402
 from firesteel.engine import submit  # noqa: E402
+from firesteel.engine.job import EngineJob  # noqa: E402
 from firesteel.engine.memory import MemoryJob  # noqa: E402
 from firesteel.graph.specs import CollectSpec  # noqa: E402
 from firesteel.testing import CommitCrashes, CrashPoint  # noqa: E402
@@ -54,19 +56,18 @@ def environment(**settings: str) -> StreamExecutionEnvironment:
     return StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(known))
 
 
-def in_memory(whole: bool, settings: dict[str, str]) -> tuple[MemoryJob, list[Any], threading.Thread]:
+def in_memory(whole: bool, settings: dict[str, str]) -> tuple[EngineJob, list[Any], threading.Thread]:
     env = environment(**{"firesteel.master": "memory", **settings})
     channel = uuid.uuid4().hex
     goldenkit.build(env, whole)._sink("Collect", CollectSpec(channel))
     job = submit(env._submission("golden"))
-    assert isinstance(job, MemoryJob)
     found: list[Any] = []
     reader = threading.Thread(target=lambda: found.extend(job.collect(channel)), daemon=True)
     reader.start()
     return job, found, reader
 
 
-def first_half(settings: dict[str, str]) -> tuple[MemoryJob, list[Any], threading.Thread]:
+def first_half(settings: dict[str, str]) -> tuple[EngineJob, list[Any], threading.Thread]:
     job, found, reader = in_memory(False, settings)
     while job.inbox.progress.batches < len(goldenkit.FIRST):
         assert not job._result.done(), job._result.result()
@@ -76,14 +77,16 @@ def first_half(settings: dict[str, str]) -> tuple[MemoryJob, list[Any], threadin
 
 def stores(target: Path, name: str, settings: dict[str, str]) -> list[Any]:
     job, found, reader = first_half(settings)
+    run = job._run
+    assert isinstance(run, MemoryJob)
     content = {
-        "offset": job._offset_now(),
+        "offset": run._offset_now(),
         "stores": {
             f"{stage}/{subtask}": {
                 base64.b85encode(key).decode(): base64.b85encode(value).decode()
                 for key, value in sorted(store.content.items())
             }
-            for (stage, subtask), store in sorted(job._stores.items())
+            for (stage, subtask), store in sorted(run._stores.items())
         },
     }
     (target / f"memory-{name}.json").write_text(json.dumps(content, indent=0) + "\n")

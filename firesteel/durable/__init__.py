@@ -5,7 +5,7 @@
 | versions of everything below | :mod:`firesteel.durable.versions` |
 | names of our own objects in pickles | :mod:`firesteel.durable.names` |
 | keys of the state store, how cells are encoded | :mod:`firesteel.durable.cells` |
-| the header of a store, as typed records | :mod:`firesteel.durable.headers` |
+| the header of a store, as typed records | :mod:`firesteel.durable.headers`, as bytes :mod:`~.header_codec` |
 | declared types as plain data | :mod:`firesteel.durable.types` |
 | files of a checkpoint folder: offsets, feedback, commits, the job | :mod:`firesteel.durable.folder` |
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
+from firesteel.durable.folder import decode_commits, encode_commits
 from firesteel.errors import CheckpointError, kind_of_file_error
 from firesteel.filesystems import LOCAL, Storage, joined
 
@@ -35,8 +35,7 @@ class CommitLog:
 
     def write(self, batch: int, prepared: Prepared) -> None:
         try:
-            content = pickle.dumps(prepared, pickle.HIGHEST_PROTOCOL)
-            self._storage.write(joined(self._folder, str(batch)), content)
+            self._storage.write(joined(self._folder, str(batch)), encode_commits(prepared))
         except OSError as error:
             raise CheckpointError(
                 f"The log of commits in {self._folder} cannot be written: {error}.", kind=kind_of_file_error(error)
@@ -50,7 +49,9 @@ class CommitLog:
     def _read(self, name: str) -> Prepared:
         path = joined(self._folder, name)
         try:
-            entry: Prepared = pickle.loads(self._storage.read(path))
+            return decode_commits(self._storage.read(path), path)
+        except CheckpointError:
+            raise
         except Exception as error:
             # Going on without it would lose what it names.
             raise CheckpointError(
@@ -59,7 +60,6 @@ class CommitLog:
                 "that wrote it; or commit or roll back by hand what is prepared, and delete this file.",
                 kind=kind_of_file_error(error) if isinstance(error, OSError) else None,
             ) from error
-        return entry
 
     def remove(self, batch: int) -> None:
         # Not forced to disk: an entry that comes back is committed once more, which changes nothing.

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from firesteel.common.path_names import path_name
 from firesteel.connectors.source import SplitEnumerator, SplitRange
+from firesteel.durable.folder import checked_offset
+from firesteel.durable.versions import OFFSET
 from firesteel.engine.alignment import aligned, strategy_of, watermark_assigners
 from firesteel.engine.batch_sizer import BatchSizer
 from firesteel.engine.processing_time import ProcessingClock
@@ -128,7 +130,7 @@ class Coordinator:
 
     def initial(self) -> Offset:
         positions = {node_id: source.initial() for node_id, source in self._sources.items()}
-        start: Offset = {"batch": 0, "time": 0, "last": False, "positions": positions}
+        start: Offset = {"format": OFFSET.version, "batch": 0, "time": 0, "last": False, "positions": positions}
         if self._restore is not None:
             positions.update(self._restore.positions(self._graph))
             start["time"] = self._restore.manifest.time
@@ -138,6 +140,7 @@ class Coordinator:
     def next(self, start: Offset) -> Offset:
         """The offset after the next batch; ``start`` itself where there is nothing to do yet."""
         self.start()
+        checked_offset(start)
         if start["last"] and not self._fresh:
             # A job that had finished before it was started again gets one more, empty batch: its tasks and its
             # driver learn of the end from it.
@@ -165,7 +168,14 @@ class Coordinator:
             return start
         self._fresh = False
         self._started = (records, time.monotonic())
-        offset = {"batch": start["batch"] + 1, "time": now, "last": last, "positions": positions, "kept": kept}
+        offset = {
+            "format": OFFSET.version,
+            "batch": start["batch"] + 1,
+            "time": now,
+            "last": last,
+            "positions": positions,
+            "kept": kept,
+        }
         return {**offset, "paused": sorted(paused)} if paused else offset
 
     def _last(self, start: Offset, feedback: CoordinatorFeedback) -> Offset:
@@ -175,7 +185,7 @@ class Coordinator:
         kept = self._remembered(start, feedback)
         self._fresh = False
         now = self._now(start["positions"], start["time"])
-        return {**start, "batch": start["batch"] + 1, "time": now, "last": True, "kept": kept}
+        return {**start, "format": OFFSET.version, "batch": start["batch"] + 1, "time": now, "last": True, "kept": kept}
 
     def _remembered(self, start: Offset, feedback: CoordinatorFeedback) -> dict[str, Kept]:
         """What operators of stage 0 know of event time. Of a batch whose driver is gone, its offset knows what there
@@ -266,6 +276,7 @@ class Coordinator:
     def plan(self, start: Offset, end: Offset) -> list[SourceShare]:
         """What each task of stage 0 reads between two offsets."""
         self.start()
+        checked_offset(end)
         if start["batch"] == end["batch"]:
             return []
         if end["last"]:

@@ -26,6 +26,10 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from firesteel import __version__
+from firesteel.durable.cells import PROTOCOL
+from firesteel.durable.folder import checked_offset, encode_job
+from firesteel.durable.versions import CHECKPOINT
 from firesteel.engine.folder_lease import LEASE, FolderLease
 from firesteel.engine.folder_lock import COORDINATOR_LOCK, HOLDER, LOCK, FolderLock, Holder
 from firesteel.engine.payload import JobPayload
@@ -39,7 +43,6 @@ logger = logging.getLogger("firesteel")
 
 __all__ = ["CheckpointFolder", "Manifest", "OperatorEntry", "is_checkpoint", "stored_folder"]
 
-FORMAT = 1
 NAME = "firesteel-checkpoint.json"
 JOB = "firesteel-job.pkl"
 QUERY = "query"
@@ -69,11 +72,13 @@ class Manifest:
     width: int
     """Partitions of every stage: the parallelism of the widest operator."""
     operators: tuple[OperatorEntry, ...]
-    format: int = FORMAT
+    format: int = CHECKPOINT.version
     begun: bool = False
     """Whether a batch was done: then there are offsets and state."""
     union_lists: bool = False
     """Whether an operator has union list state, which a restart must unite."""
+    firesteel: str = ""
+    """The version that wrote it last."""
 
     @staticmethod
     def of(job_name: str, graph: JobGraph, state_backend: str) -> Manifest:
@@ -86,16 +91,19 @@ class Manifest:
         return Manifest(job_name, state_backend, graph.parallelism, tuple(entries))
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), indent=2) + "\n"
+        """Always in the present format, whatever it was read from."""
+        written = replace(self, format=CHECKPOINT.version, firesteel=__version__)
+        return json.dumps(asdict(written), indent=2) + "\n"
 
     @staticmethod
     def from_json(text: str) -> Manifest:
         """Raises ValueError where the text is no manifest."""
         values: dict[str, Any] = json.loads(text)
-        if not isinstance(values, dict) or not isinstance(values.get("format"), int):
+        if not isinstance(values, dict):
             raise ValueError("it has no format")
-        if values["format"] > FORMAT:
-            raise ValueError(f"it has format {values['format']}, of a newer Firesteel; this one reads up to {FORMAT}")
+        refusal = CHECKPOINT.refusal(values.get("format"), _writer(values))
+        if refusal is not None:
+            raise ValueError(refusal)
         try:
             operators = tuple(OperatorEntry(**entry) for entry in values.pop("operators"))
             return Manifest(operators=operators, **values)
@@ -128,6 +136,11 @@ class Manifest:
         if self.state_backend != now.state_backend:
             return f"its state was kept by the backend {self.state_backend!r}; the job has {now.state_backend!r} now"
         return None
+
+
+def _writer(values: dict[str, Any]) -> str:
+    version = values.get("firesteel")
+    return f"version {version}" if isinstance(version, str) and version else ""
 
 
 def _called(entry: OperatorEntry) -> str:
@@ -211,7 +224,7 @@ class CheckpointFolder:
             except ValueError:
                 continue
             if isinstance(value, dict) and "positions" in value:
-                return value
+                return checked_offset(value, path)
         raise CheckpointError(f"Spark's log of batch {batch} has no positions of sources: {path}.")
 
     def clear_unless_begun(self) -> None:
@@ -256,12 +269,20 @@ class CheckpointFolder:
         if damage is not None:
             raise self._refusal(damage)
         self._manifest = known
+        if known.format < CHECKPOINT.version:
+            # Before anything is written that an earlier version would not understand, so that it refuses the folder.
+            self._write(known)
+            logger.info(
+                "the checkpoint in %s has format %d now; earlier versions of Firesteel no longer read it",
+                self.path,
+                CHECKPOINT.version,
+            )
         return True
 
     def keep_job(self, payload: JobPayload) -> None:
         """Keeps the job beside its state, for those who replay a batch. The job itself runs without that, too."""
         try:
-            self.storage.write(joined(self.path, JOB), pickle.dumps(payload, pickle.HIGHEST_PROTOCOL))
+            self.storage.write(joined(self.path, JOB), encode_job(pickle.dumps(payload, PROTOCOL)))
         except OSError as error:
             logger.warning("%s cannot be written in %s, so no batch can be replayed: %s", JOB, self.path, error)
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from firesteel.durable.folder import decode_job
 from firesteel.engine.coordinator import Coordinator
 from firesteel.engine.inbox import Inbox
 from firesteel.engine.manifest import JOB, CheckpointFolder, stored_folder
@@ -103,11 +104,12 @@ def _offsets(folder: CheckpointFolder, batch: int) -> tuple[dict[str, Any] | Non
 
 def _stored_job(folder: CheckpointFolder) -> JobSpec:
     try:
-        payload: JobPayload = pickle.loads(folder.storage.read(joined(folder.path, JOB)))
+        content = folder.storage.read(joined(folder.path, JOB))
     except FileNotFoundError as error:
         raise CheckpointError(
             f"The checkpoint {folder.path} does not have the job itself ({JOB}). Name the program to replay it with."
         ) from error
+    payload: JobPayload = pickle.loads(decode_job(content, joined(folder.path, JOB)))
     return payload.load()
 
 

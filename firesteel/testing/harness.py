@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 from firesteel.datastream.state import StateDescriptor
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.durable.cells import HEADER
-from firesteel.durable.headers import OperatorHeader, StoreHeader, encode_header
+from firesteel.durable.header_codec import encode_header
+from firesteel.durable.headers import OperatorHeader, StoreHeader
 from firesteel.errors import ProgramError
 from firesteel.graph.specs import AsyncWaitSpec
 from firesteel.runtime.failures import OperatorFailure

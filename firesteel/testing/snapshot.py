@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from firesteel.durable.cells import HEADER
-from firesteel.durable.headers import OperatorHeader, decode_header
+from firesteel.durable.header_codec import decode_header
+from firesteel.durable.headers import OperatorHeader
 from firesteel.errors import ProgramError
 
 __all__ = ["Snapshot"]

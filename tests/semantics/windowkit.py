@@ -25,7 +25,7 @@ from firesteel.common import Configuration, WatermarkStrategy
 from firesteel.common.watermark_strategy import TimestampAssigner, WatermarkGenerator, WatermarkOutput
 from firesteel.datastream import DataStream, StreamExecutionEnvironment
 from firesteel.durable.cells import HEADER
-from firesteel.durable.headers import decode_header
+from firesteel.durable.header_codec import decode_header
 from firesteel.engine.backends import table_factory
 from firesteel.engine.batch_sizer import BatchSizer
 from firesteel.engine.coordinator import Coordinator

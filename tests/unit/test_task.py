@@ -29,7 +29,7 @@ from firesteel.datastream.functions import PassThroughWindowFunction
 from firesteel.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from firesteel.datastream.window import CountTrigger, EventTimeSessionWindows, SlidingEventTimeWindows
 from firesteel.durable.cells import HEADER
-from firesteel.durable.headers import decode_header
+from firesteel.durable.header_codec import decode_header
 from firesteel.engine.coordinator import Coordinator
 from firesteel.engine.pickling import pickle_job
 from firesteel.engine.processing_time import ProcessingClock

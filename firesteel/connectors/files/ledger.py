@@ -7,6 +7,7 @@ import os
 
 from firesteel.common.private_files import replace_file, sync_folder
 from firesteel.connectors.files.parts import InProgress
+from firesteel.durable.versions import LEDGER
 
 __all__ = ["Ledger"]
 
@@ -32,9 +33,12 @@ class Ledger:
     def read(self) -> dict[str, InProgress]:
         try:
             with open(self._path, encoding="utf-8") as file:
-                return {entry["path"]: InProgress(**entry) for entry in json.load(file)}
+                found = json.load(file)
         except FileNotFoundError:
             return {}
+        # A list is version 1; a later version says which it is.
+        LEDGER.check(1 if isinstance(found, list) else found.get("format"), self._path)
+        return {entry["path"]: InProgress(**entry) for entry in found}
 
     def write(self, known: dict[str, InProgress]) -> None:
         if known:

@@ -21,6 +21,7 @@ from firesteel.common._types.containers import ListTypeInfo, MapTypeInfo, Primit
 from firesteel.common._types.temporal import LocalTimeTypeInfo, SqlTimeTypeInfo
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.common.types import Row
+from firesteel.durable.cells import PROTOCOL
 
 __all__ = ["Column", "column"]
 
@@ -103,7 +104,7 @@ class _Pickled:
         return [pa.field(self._name, pa.string()), pickled] if self._readable else [pickled]
 
     def arrays(self, values: list[Any]) -> list[pa.Array]:
-        dumps, protocol = pickle.dumps, pickle.HIGHEST_PROTOCOL
+        dumps, protocol = pickle.dumps, PROTOCOL
         pickled = pa.array([dumps(value, protocol) for value in values], pa.binary())
         return [pa.array([_text(value) for value in values], pa.string()), pickled] if self._readable else [pickled]
 

@@ -10,13 +10,13 @@ from typing import Any
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.durable.headers import StateSchema
 from firesteel.durable.types import type_from_json, type_to_json
+from firesteel.durable.versions import SAVEPOINT
 from firesteel.errors import SavepointError
 from firesteel.runtime.snapshots.saved import StateId
 
 __all__ = ["NAME", "OperatorEntry", "PartFile", "SavepointManifest", "StateEntry"]
 
 NAME = "manifest.json"
-FORMAT = 1
 _PART = re.compile(r"[A-Za-z0-9._=-]+")
 """What a part of a path may consist of: nothing that separates folders, or is decoded, on any file system."""
 
@@ -113,22 +113,22 @@ class SavepointManifest:
     event_time: dict[str, dict[str, Any]]
     """How far event time was where it is made, at a source or behind one: by "uid/subtask"."""
     drained: bool = False
-    format: int = FORMAT
+    format: int = SAVEPOINT.version
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), indent=2) + "\n"
+        """Always in the present format, whatever it was read from."""
+        return json.dumps(asdict(replace(self, format=SAVEPOINT.version)), indent=2) + "\n"
 
     @staticmethod
     def from_json(text: str, where: str) -> SavepointManifest:
         try:
             values: dict[str, Any] = json.loads(text)
-            if not isinstance(values.get("format"), int):
-                raise ValueError("it has no format")
-            if values["format"] > FORMAT:
-                raise ValueError(
-                    f"it has format {values['format']}, of a newer Firesteel; this one reads up to {FORMAT}"
-                )
-            found = SavepointManifest(operators=tuple(map(_operator, values.pop("operators"))), **values)
+            writer = values.get("firesteel")
+            refusal = SAVEPOINT.refusal(values.get("format"), f"version {writer}" if isinstance(writer, str) else "")
+            if refusal is not None:
+                raise ValueError(refusal)
+            operators = tuple(map(_operator, values.pop("operators")))
+            found = SavepointManifest(operators=operators, **values)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise SavepointError(f"The manifest of the savepoint {where} cannot be read: {error}.") from error
         found.check(where)

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from firesteel.durable.cells import PROTOCOL
 from firesteel.engine.savepoints.columns import Column, column
 from firesteel.runtime.snapshots.saved import Rows, StateId
 
@@ -152,4 +153,4 @@ class RowFormat:
 
 
 def _pickled(value: Any) -> bytes:
-    return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    return pickle.dumps(value, PROTOCOL)

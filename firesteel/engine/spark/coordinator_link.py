@@ -18,6 +18,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from firesteel.common.private_files import make_private_folder, open_private, replace_file
+from firesteel.durable.folder import checked_feedback
+from firesteel.durable.versions import FEEDBACK as VERSION
 
 if TYPE_CHECKING:
     from firesteel.engine.coordinator import CoordinatorFeedback
@@ -75,7 +77,7 @@ class CoordinatorLink:
         for instruction in self._written():
             # They are for this driver's coordinator only, not for one that goes on from the checkpoint.
             del known[instruction]
-        replace_file(self._feedback, json.dumps(known).encode())
+        replace_file(self._feedback, json.dumps({"format": VERSION.version, **known}).encode())
 
     def _written(self) -> dict[str, bool]:
         return {"hold": self._hold, "drain": self.draining}
@@ -129,7 +131,7 @@ class DriverLink:
                 if version != seen:
                     with open(path, encoding="utf-8") as file:
                         known = json.load(file)
-                    self._known.update(known)
+                    self._known.update(checked_feedback(known, path))
                     self._seen[path] = version
             except (OSError, ValueError):
                 # Not written yet, or being replaced: the next look will do.

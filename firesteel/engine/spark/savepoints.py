@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from firesteel.durable.cells import HEADER, is_list
+from firesteel.durable.folder import checked_feedback
 from firesteel.engine.manifest import CheckpointFolder, stored_folder
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.taking import copy_sources, outline
@@ -54,7 +55,7 @@ def _after(offset: dict[str, Any], sources: str) -> dict[str, Any]:
     """A batch's offset with event time as that batch left it, if the driver's last feedback is of that batch."""
     try:
         with open(feedback_file(sources), encoding="utf-8") as file:
-            feedback = json.load(file)
+            feedback = checked_feedback(json.load(file))
     except (OSError, ValueError):
         return offset
     if feedback.get("time") != offset["time"]:

@@ -7,7 +7,8 @@ from itertools import chain
 from typing import Any
 
 from firesteel.durable.cells import HEADER, broadcast_prefix, decode, of_windows, table_prefix, timer_prefix
-from firesteel.durable.headers import UNDECLARED, ListHeader, OperatorHeader, StateHeader, decode_header
+from firesteel.durable.header_codec import decode_header
+from firesteel.durable.headers import UNDECLARED, ListHeader, OperatorHeader, StateHeader
 from firesteel.errors import SavepointError
 from firesteel.runtime.snapshots.saved import EVENT_TIMERS, PROCESSING_TIMERS, ROWS, Rows, StateId
 from firesteel.runtime.state.factories import HashMapTables, RocksDBTables
