@@ -9,6 +9,7 @@ They are the first half of the program in ``tests/goldenkit.py``, as it was writ
 | ``memory-<backend>.json`` | the state stores of a job in memory and its last offset |
 | ``savepoint.tar.xz`` | a savepoint of a job in memory |
 | ``spark.tar.xz`` | a checkpoint folder of Spark, of a job that was killed with a commit pending; its sink's folder |
+| ``records.json`` | one sample of each kind of record, from ``tests/goldenrecords.py`` |
 | ``lines.json`` | what the first half and the whole program give |
 
 Data of former versions stays as it is: later versions must open it, or say what to do.
@@ -34,6 +35,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests")]
 
 import goldenkit  # noqa: E402
+import goldenrecords  # noqa: E402
 
 from firesteel.common import Configuration  # noqa: E402
 from firesteel.datastream import StreamExecutionEnvironment  # noqa: E402
@@ -139,14 +141,19 @@ def run_on_spark(target: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", help="the name of the folder; that of the present format if it is left out")
+    parser.add_argument("--again", action="store_true", help="replace what is there")
     parser.add_argument("--spark", type=Path, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.spark:
         run_on_spark(chosen.spark)
         return
     target = goldenkit.GOLDEN / (chosen.version or f"v{STORE.version}")
+    if target.exists() and not chosen.again:
+        parser.error(f"{target} is there: raise the version first, or say --again while that version is unreleased")
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as folder:
+        (target / "records.json").write_text(json.dumps(goldenrecords.records(Path(folder)), indent=1) + "\n")
     for name, settings in BACKENDS.items():
         first = stores(target, name, settings)
     job, whole, reader = in_memory(True, {})
