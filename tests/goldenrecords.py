@@ -14,12 +14,12 @@ from uuid import UUID
 
 from firesteel.common import Configuration, Duration, Instant, Row, RowKind, Time, Types
 from firesteel.common.path_names import path_name
-from firesteel.connectors.collection import CollectionSource
+from firesteel.connectors.collection import CollectionEnumerator
 from firesteel.connectors.files.ledger import Ledger
 from firesteel.connectors.files.parts import Finished, InProgress
 from firesteel.connectors.postgresql.two_phase import PreparedTransaction
-from firesteel.connectors.sequence import SequenceSource
-from firesteel.connectors.text import TextFileSource
+from firesteel.connectors.sequence import IndexEnumerator
+from firesteel.connectors.text import TextFileEnumerator
 from firesteel.connectors.text_positions import FileState
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.state import (
@@ -239,11 +239,11 @@ def _positions(folder: Path) -> dict[str, Any]:
     text.write_text("".join(f"line {number}\n" for number in range(50)))
     done.write_text("one\n")
     files = [FileState(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in (done, text)]
-    lines = TextFileSource(tuple(files), "utf-8")
+    lines = TextFileEnumerator(tuple(files))
     found = {}
     for name, source in (
-        ("sequence", SequenceSource(5, 20)),
-        ("collection", CollectionSource.of([1, 2, 3, 4, 5])),
+        ("sequence", IndexEnumerator(16)),
+        ("collection", CollectionEnumerator.of([1, 2, 3, 4, 5])),
         ("text", lines),
     ):
         position = source.initial()
