@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import pickle
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -95,10 +97,38 @@ TYPES = [
 ]  # fmt: skip
 
 
+class _Name:
+    """What a pickle names, by which it makes an object: shown, not called."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.text = f"{module}.{name}"
+
+    def __call__(self, *arguments: Any) -> _Name:
+        return _Name(*f"{self.text}({', '.join(map(repr, arguments))})".split(".", 1))
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class _Shown(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        return _Name(module, name)
+
+
+def shown(content: bytes) -> list[str]:
+    """The pickles that lie one after the other in a cell, each with its protocol, as text. The text is the same whether
+    or not equal strings happen to be one object; the bytes are not."""
+    file, found = io.BytesIO(content), []
+    while file.tell() < len(content):
+        protocol = content[file.tell() + 1]
+        found.append(f"{protocol}: {_Shown(file).load()!r}")
+    return found
+
+
 def records(folder: Path) -> dict[str, Any]:
-    """By name what is written: text, JSON, or bytes in hexadecimal."""
-    found: dict[str, Any] = {f"object {name}": encode(one).hex() for name, one in OBJECTS.items()}
-    found["header"] = encode_header(_header()).hex()
+    """By name what is written: text or JSON, pickles as they are shown, keys in hexadecimal."""
+    found: dict[str, Any] = {f"object {name}": shown(encode(one)) for name, one in OBJECTS.items()}
+    found["header"] = shown(encode_header(_header()))
     for name, tables in (("hashmap", HashMapTables()), ("rocksdb", RocksDBTables()), ("pages", RocksDBTables(0))):
         found[f"cells of keyed state, {name}"] = _keyed(tables)
     found["cells of timers"] = _timers()
@@ -118,7 +148,7 @@ def records(folder: Path) -> dict[str, Any]:
     found["hashes of keys"] = [[stable_hash(key), key_group(stable_hash(key), 128)] for key in KEYS]
     found["partitions"] = [list(partition_tokens(width)) for width in (1, 2, 3, 8)]
     found["path names"] = [path_name(name) for name in ("plain", "with space", "a/b", "é")]
-    found["commits"] = encode_commits({"files": [OBJECTS["finished_part"]]}).hex()
+    found["commits"] = shown(encode_commits({"files": [OBJECTS["finished_part"]]}))
     found["ledger"] = _ledger(folder)
     found["offset"] = _offset()
     found["positions"] = _positions(folder)
@@ -150,8 +180,10 @@ def _header() -> StoreHeader:
     return StoreHeader(b"token", {"uid": operator, "nothing": OperatorHeader()})
 
 
-def _cells(store: MemoryStore) -> dict[str, str]:
-    return {key.hex(): value.hex() for key, value in sorted(store.content.items())}
+def _cells(store: MemoryStore) -> dict[str, Any]:
+    return {
+        key.hex(): shown(value) if value[:1] == b"\x80" else value.hex() for key, value in sorted(store.content.items())
+    }
 
 
 def _keyed(tables: TableFactory) -> dict[str, Any]:
@@ -178,8 +210,15 @@ def _keyed(tables: TableFactory) -> dict[str, Any]:
             if batch == 1 and key == "b":
                 count.clear()
         store.write(backend.changes())
-    states = {name: [kept.backend, kept.shapes] for name, kept in header.states.items()}
+    states = {name: [kept.backend, _shapes(kept.shapes)] for name, kept in header.states.items()}
     return {"header": json.loads(json.dumps(states)), "cells": _cells(store)}
+
+
+def _shapes(shapes: Any) -> Any:
+    """How many bytes there are is not the format's."""
+    if not isinstance(shapes, dict):
+        return shapes
+    return {name: "(bytes)" if "bytes" in str(name) else _shapes(one) for name, one in shapes.items()}
 
 
 def _timers() -> dict[str, Any]:
@@ -206,7 +245,7 @@ def _operator() -> dict[str, Any]:
             rules.remove("b")
         state.raw = b"raw"
         store.write(state.changes())
-    kept = {name: [one.mode, one.cells, one.pieces, one.shape] for name, one in header.items()}
+    kept = {name: [one.mode, one.cells, one.pieces, _shapes(one.shape)] for name, one in header.items()}
     return {"header": json.loads(json.dumps(kept)), "cells": _cells(store)}
 
 
