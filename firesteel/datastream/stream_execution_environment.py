@@ -22,6 +22,7 @@ from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.closeable_iterator import CloseableIterator
 from firesteel.datastream.connectors.base import Source
 from firesteel.datastream.data_stream import DataStream
+from firesteel.datastream.dependencies import Dependencies, check_executable
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.slot_sharing_group import SlotSharingGroup
 from firesteel.datastream.state_backend import StateBackend
@@ -62,8 +63,7 @@ class StreamExecutionEnvironment:
         self._configuration = _default_configuration()
         self._config = ExecutionConfig()
         self._mode: RuntimeExecutionMode | None = None
-        self._python_files: list[str] = []
-        self._requirements: tuple[str, str | None] | None = None
+        self._dependencies = Dependencies()
         self._state_backend: StateBackend | None = None
         self._slot_sharing_groups: dict[str, SlotSharingGroup] = {}
         self._apply(self._configuration)
@@ -233,18 +233,28 @@ class StreamExecutionEnvironment:
 
     def add_python_file(self, file_path: str) -> None:
         """Ships a file, folder or zip to the workers, where this job, and no other, can import it."""
-        if not os.path.exists(file_path):
-            raise ProgramError(f"add_python_file(): there is no {file_path!r}.")
-        self._python_files.append(os.path.abspath(file_path))
+        self._dependencies = self._dependencies.with_file(file_path)
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
         """Ships the packages of a requirements file to the workers, installed once for all jobs of this process."""
-        if not os.path.isfile(requirements_file_path):
-            raise ProgramError(f"set_python_requirements(): there is no file {requirements_file_path!r}.")
-        self._requirements = (
-            os.path.abspath(requirements_file_path),
-            os.path.abspath(requirements_cache_dir) if requirements_cache_dir else None,
-        )
+        self._dependencies = self._dependencies.with_requirements(requirements_file_path, requirements_cache_dir)
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """Ships a zip or tar file, unpacked to a folder of that name (the file's, if none is given).
+
+        Functions find the folder with ``runtime_context.get_distributed_cache().get_file(target_dir)``, and on Spark by
+        a relative path, since it is in the workers' working directory. Modules in it can be imported by
+        ``target_dir.module``.
+        """
+        self._dependencies = self._dependencies.with_archive(archive_path, target_dir)
+
+    def set_python_executable(self, python_exec: str) -> None:
+        """Accepts the Python that workers run with, and refuses others: it is chosen by what starts the program."""
+        check_executable(python_exec)
+
+    def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
+        """Ships a file or folder. ``runtime_context.get_distributed_cache().get_file(name)`` says where it is."""
+        self._dependencies = self._dependencies.with_cached_file(name, file_path, executable)
 
     # Sources
 
@@ -390,8 +400,7 @@ class StreamExecutionEnvironment:
             configuration=Configuration(self._configuration),
             state_backend=self._state_backend,
             job_parameters=dict(self._config.get_global_job_parameters()),
-            python_files=tuple(self._python_files),
-            requirements=self._requirements,
+            dependencies=self._dependencies.configured(self._configuration),
         )
 
 

@@ -30,17 +30,22 @@ _STAYS = sys.stdlib_module_names | {"firesteel", "pyspark", "py4j", "cloudpickle
 
 @dataclass(frozen=True)
 class JobFiles:
-    """The Python files of a job: modules and packages in ``files``, what its requirements brought in ``packages``."""
+    """The files of a job: modules and packages in ``files``, what its requirements brought in ``packages``, unpacked
+    archives in ``archives``, and in ``cached`` what functions ask for by name."""
 
     name: str
     """Made of what they contain: jobs with the same files have the same name."""
     folder: str
     """Where the driver has them."""
 
-    def places(self) -> tuple[str, str]:
-        """Where this process has the files and the packages."""
-        folder = _sent_by_spark(self.name) or self.folder
-        return os.path.join(folder, "files"), os.path.join(folder, "packages")
+    def places(self) -> tuple[str, str, str]:
+        """Where this process looks for modules: the files, the packages, the archives."""
+        here = self.here()
+        return os.path.join(here, "files"), os.path.join(here, "packages"), os.path.join(here, "archives")
+
+    def here(self) -> str:
+        """The folder as this process has it."""
+        return _sent_by_spark(self.name) or self.folder
 
 
 def _sent_by_spark(name: str) -> str | None:
@@ -62,6 +67,8 @@ class Imports:
         self._aside: dict[str, dict[str, ModuleType]] = {}
         """By the name of files that are active: modules of the same names that came from elsewhere."""
         self._changing = threading.RLock()
+        self._directories: dict[str, str] = {}
+        """By the name of files that are active: the working directory of before."""
 
     # In a worker
 
@@ -136,6 +143,11 @@ class Imports:
         sys.path[:0] = files.places()
         importlib.invalidate_caches()
         self._active[files.name] = files
+        archives = files.places()[2]
+        if alone and os.path.isdir(archives):
+            # As in PyFlink, functions open what was in an archive by a path that begins with the archive's name.
+            self._directories[files.name] = os.getcwd()
+            os.chdir(archives)
 
     def _leave(self, files: JobFiles) -> None:
         places = files.places()
@@ -144,6 +156,8 @@ class Imports:
         )
         sys.modules.update(self._aside.pop(files.name, {}))
         sys.path[:] = [path for path in sys.path if path not in places]
+        if files.name in self._directories:
+            os.chdir(self._directories.pop(files.name))
         del self._active[files.name]
 
 
@@ -165,9 +179,13 @@ def _comes_from(module: ModuleType, places: tuple[str, ...]) -> bool:
 
 def _names_in(files: JobFiles) -> frozenset[str]:
     """The modules that a job brings by name; packages of requirements are shared with whoever has them already."""
+    modules, _, archives = files.places()
+    names: set[str] = set()
     with contextlib.suppress(OSError):
-        return frozenset(_top(entry) for entry in os.listdir(files.places()[0]) if not entry.startswith("__"))
-    return frozenset()
+        names.update(_top(entry) for entry in os.listdir(modules) if not entry.startswith("__"))
+    with contextlib.suppress(OSError):
+        names.update(entry for entry in os.listdir(archives) if entry.isidentifier())
+    return frozenset(names)
 
 
 def _refuse_other_modules(files: JobFiles, names: frozenset[str]) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 
 from firesteel.engine.backends import table_factory
+from firesteel.engine.cached_files import JobCache
 from firesteel.engine.checkpoint_log import CheckpointLog
 from firesteel.engine.checkpointing import Checkpointing
 from firesteel.engine.clean_up import CleanUp
 from firesteel.engine.commits import Commits
 from firesteel.engine.failure_history import FailureHistory
+from firesteel.engine.imports import JobFiles
 from firesteel.engine.inbox import Inbox
 from firesteel.engine.savepoints.requests import SavepointRequests
 from firesteel.engine.settings import Settings
@@ -63,6 +66,11 @@ class JobContext:
         """What is given back when the job has ended, whatever the end was."""
         self.at_release = CleanUp()
         """What is given back last, when it is decided what becomes of the checkpoint: others may have it then."""
+
+    def bring(self, files: JobFiles | None) -> None:
+        """Lets the job's functions find the files that it brings."""
+        if files is not None:
+            self.spec = replace(self.spec, files=JobCache(files))
 
     @property
     def name(self) -> str:

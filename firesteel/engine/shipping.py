@@ -1,4 +1,4 @@
-"""A job's Python files and requirements, gathered in a folder that is named by what it contains."""
+"""A job's Python files, requirements, archives and cached files, gathered in a folder named by what it contains."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from firesteel.datastream.dependencies import Dependencies
+from firesteel.engine import cached_files
 from firesteel.engine.imports import JobFiles
 from firesteel.engine.scratch import scratch_folder
-from firesteel.engine.submission import Submission
 from firesteel.errors import ProgramError, SetupError
 
 __all__ = ["archive_of", "gather"]
@@ -24,9 +25,10 @@ __all__ = ["archive_of", "gather"]
 _GATHERING = threading.Lock()
 
 
-def gather(submission: Submission) -> JobFiles | None:
-    """The files of a job, in a folder of this process. Jobs with the same files share one, and so do requirements."""
-    if not submission.python_files and submission.requirements is None:
+def gather(dependencies: Dependencies) -> JobFiles | None:
+    """The files of a job, in a folder of this process. Jobs with the same files share one, and so do requirements.
+    What is large is read piece by piece."""
+    if dependencies == Dependencies():
         return None
     with _GATHERING:
         parent = scratch_folder() / "python"
@@ -35,19 +37,22 @@ def gather(submission: Submission) -> JobFiles | None:
         try:
             files = draft / "files"
             files.mkdir()
-            for path in submission.python_files:
+            for path in dependencies.python_files:
                 _add(Path(path), files)
             digest = hashlib.blake2b(digest_size=12)
             for file in sorted(path for path in files.rglob("*") if path.is_file()):
                 _count_in(digest, str(file.relative_to(files)), file.read_bytes())
-            if submission.requirements is None:
+            for text, source in cached_files.sources(dependencies):
+                _count_in(digest, text, _digest_of(source))
+            if dependencies.requirements is None:
                 (draft / "packages").mkdir()
             else:
-                installed = _installed(*submission.requirements)
+                installed = _installed(*dependencies.requirements)
                 _count_in(digest, "requirements", installed.name.encode())
                 (draft / "packages").symlink_to(installed)
             name = f"firesteel-{digest.hexdigest()}"
             if not (parent / name).exists():
+                cached_files.place(dependencies, draft)
                 draft.rename(parent / name)
             return JobFiles(name, str(parent / name))
         finally:
@@ -67,6 +72,11 @@ def archive_of(files: JobFiles) -> str:
                     archive.write(file, os.path.relpath(file, files.folder))
         draft.rename(path)
     return str(path)
+
+
+def _digest_of(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=12)).digest()
 
 
 def _count_in(digest: Any, name: str, content: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from firesteel.common.configuration import Configuration
+from firesteel.datastream.dependencies import Dependencies
 from firesteel.datastream.state_backend import StateBackend
 from firesteel.graph.job_graph import JobGraph
 
@@ -21,5 +22,4 @@ class Submission:
     configuration: Configuration
     state_backend: StateBackend | None = None
     job_parameters: dict[str, str] = field(default_factory=dict)
-    python_files: tuple[str, ...] = ()
-    requirements: tuple[str, str | None] | None = None
+    dependencies: Dependencies = field(default_factory=Dependencies)

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from firesteel.datastream.functions import (
     CoProcessFunction,
+    DistributedCache,
     FunctionInitializationContext,
     FunctionSnapshotContext,
     KeyedCoProcessFunction,
@@ -45,12 +46,21 @@ __all__ = [
     "ElementContext",
     "InitializationContext",
     "KeyedTimerService",
+    "NoFiles",
     "OperatorContext",
     "SinkContext",
     "SnapshotContext",
     "TimerlessService",
     "UnkeyedTimerService",
 ]
+
+
+@dataclass(frozen=True)
+class NoFiles(DistributedCache):
+    """The cache of a job that brings none."""
+
+    def get_file(self, name: str) -> str:
+        raise ProgramError(f"There is no cached file {name!r}. Bring it with register_cached_file(), before execute().")
 
 
 @dataclass
@@ -63,6 +73,7 @@ class OperatorContext(RuntimeContext):
     job_parameters: dict[str, str]
     keyed: KeyedStateBackend | None
     metrics: MetricGroup = field(default_factory=MetricGroup)
+    files: DistributedCache = field(default_factory=NoFiles)
 
     def get_task_name(self) -> str:
         return self.node.name
@@ -87,6 +98,9 @@ class OperatorContext(RuntimeContext):
 
     def get_metrics_group(self) -> MetricGroup:
         return self.metrics
+
+    def get_distributed_cache(self) -> DistributedCache:
+        return self.files
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
         return cast(ValueState[Any], self._backend().state(state_descriptor))

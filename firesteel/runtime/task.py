@@ -18,12 +18,14 @@ from firesteel.datastream.connectors.base import SinkIdentity
 from firesteel.durable.cells import HEADER
 from firesteel.durable.header_codec import decode_header, encode_header
 from firesteel.durable.headers import OperatorHeader, StoreHeader
+from firesteel.datastream.functions import DistributedCache
 from firesteel.errors import SerializationError
 from firesteel.filesystems import StorageOptions
 from firesteel.graph.job_graph import Exchange, JobGraph
 from firesteel.graph.specs import SourceSpec, TimestampsSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics.metricbase import Metric, MetricValue
+from firesteel.runtime.context import NoFiles
 from firesteel.runtime.crash_points import CrashPoints
 from firesteel.runtime.driver_results import ResultFile
 from firesteel.runtime.frames import (
@@ -74,6 +76,8 @@ class JobSpec:
     crash_points: CrashPoints = field(default_factory=CrashPoints)
     storage: StorageOptions = field(default_factory=StorageOptions)
     """How to get into object stores."""
+    files: DistributedCache = field(default_factory=NoFiles)
+    """What the job brings for its functions."""
 
     def identity_of(self, node: StreamNode) -> SinkIdentity:
         """What a sink of this job is known by outside."""
@@ -181,6 +185,7 @@ class StageTask:
                 identity=job.identity_of(node),
                 crash_points=job.crash_points,
                 storage=job.storage,
+                files=job.files,
             )
             self._operators[node_id] = create_operator(placement)
         for node_id, operator in self._operators.items():

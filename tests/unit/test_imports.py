@@ -47,7 +47,7 @@ def files_of(*paths: str, requirements: str | None = None) -> JobFiles | None:
     if requirements is not None:
         env.set_python_requirements(requirements)
     env.from_collection([1]).print()
-    return gather(env._submission("files"))
+    return gather(env._submission("files").dependencies)
 
 
 def job(folder: Path, number: int) -> JobFiles:

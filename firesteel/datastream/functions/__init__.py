@@ -10,7 +10,7 @@ from firesteel.datastream.functions.async_retry import (
     AsyncRetryPredicate,
     AsyncRetryStrategy,
 )
-from firesteel.datastream.functions.base import Function, KeyedStateStore, RuntimeContext
+from firesteel.datastream.functions.base import DistributedCache, Function, KeyedStateStore, RuntimeContext
 from firesteel.datastream.functions.basic import (
     AggregateFunction,
     CoFlatMapFunction,
@@ -98,6 +98,7 @@ __all__ = [
     "CoGroupFunctionWrapper",
     "CoMapFunction",
     "CoProcessFunction",
+    "DistributedCache",
     "FileCheckpointCommitter",
     "FilterFunction",
     "FilterFunctionWrapper",

@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     )
     from firesteel.metrics import MetricGroup
 
-__all__ = ["Function", "KeyedStateStore", "RuntimeContext"]
+__all__ = ["DistributedCache", "Function", "KeyedStateStore", "RuntimeContext"]
+
+
+class DistributedCache(ABC):
+    """The files that a job brings for its functions, as this process has them."""
+
+    @abstractmethod
+    def get_file(self, name: str) -> str:
+        """The path of a file (or folder) that was registered with ``register_cached_file``, or of the folder that an
+        archive was unpacked to by ``add_python_archive``."""
 
 
 class KeyedStateStore(ABC):
@@ -85,6 +94,10 @@ class RuntimeContext(KeyedStateStore):
     @abstractmethod
     def get_metrics_group(self) -> MetricGroup:
         """The group to register this function's metrics in."""
+
+    def get_distributed_cache(self) -> DistributedCache:
+        """The files that the job brings."""
+        raise NotImplementedError(type(self).__name__)
 
 
 class Function(ABC):  # noqa: B024 - its children have the abstract methods

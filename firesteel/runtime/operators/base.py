@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.connectors.base import SinkIdentity
-from firesteel.datastream.functions import CheckpointedFunction
+from firesteel.datastream.functions import CheckpointedFunction, DistributedCache
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.durable.headers import KeysHeader, OperatorHeader
 from firesteel.errors import CheckpointError, ProgramError
@@ -19,7 +19,7 @@ from firesteel.graph.specs import OperatorSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.runtime.calls import call_for_each
 from firesteel.runtime.clock import Clock
-from firesteel.runtime.context import InitializationContext, OperatorContext, SnapshotContext
+from firesteel.runtime.context import InitializationContext, NoFiles, OperatorContext, SnapshotContext
 from firesteel.runtime.crash_points import CrashPoints
 from firesteel.runtime.failures import describe
 from firesteel.runtime.outputs import Output
@@ -60,6 +60,8 @@ class Placement:
     crash_points: CrashPoints = field(default_factory=CrashPoints)
     storage: StorageOptions = field(default_factory=StorageOptions)
     """How to get into object stores."""
+    files: DistributedCache = field(default_factory=NoFiles)
+    """What the job brings for its functions."""
 
 
 class Port(Protocol):
@@ -119,7 +121,12 @@ class Operator:
         )
         self.operator_state = OperatorState(placement.node.uid) if placement.node.spec.checkpointed else None
         self.context = OperatorContext(
-            placement.node, placement.subtask, placement.attempt, placement.job_parameters, self.backend
+            placement.node,
+            placement.subtask,
+            placement.attempt,
+            placement.job_parameters,
+            self.backend,
+            files=placement.files,
         )
         self.store_unchanged = False
         """Set before ``begin``: whether the store is as this operator's last batch left it."""

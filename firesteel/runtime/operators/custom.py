@@ -76,9 +76,7 @@ class _Custom(Operator):
         super().__init__(placement)
         with self.described():
             self.function = self.spec.operator(self.spec.spec)
-        context = _Context(
-            self.node, self.subtask, placement.attempt, placement.job_parameters, self.backend, self.context.metrics
-        )
+        context = _Context(**vars(self.context))
         context.out = self.out
         context.timers = self.timer_service()
         self.function.context = self.context = context
