@@ -15,7 +15,7 @@ from shippingkit import tiny_wheel
 from firesteel.common import Configuration
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.engine import shipping
-from firesteel.engine.imports import Imports, JobFiles
+from firesteel.engine.imports import IMPORTS, Imports, JobFiles
 from firesteel.engine.shipping import archive_of, gather
 from firesteel.errors import ConfigurationError, ProgramError, SetupError
 
@@ -26,6 +26,9 @@ NAME = "module_of_a_job"
 def imports() -> Iterator[Imports]:
     """Whatever a test does to modules and paths, the next one finds them as they were."""
     modules, path = dict(sys.modules), list(sys.path)
+    # Jobs that ran in this process before have left theirs.
+    sys.path[:] = IMPORTS.without_files(path)
+    sys.modules.pop("tiny_required", None)
     yield Imports()
     for name in sys.modules.keys() - modules.keys():
         del sys.modules[name]
