@@ -15,10 +15,10 @@ from typing import Any
 
 from firesteel.connectors.source import SplitRange
 from firesteel.datastream.connectors.base import SinkIdentity
+from firesteel.datastream.functions import DistributedCache
 from firesteel.durable.cells import HEADER
 from firesteel.durable.header_codec import decode_header, encode_header
 from firesteel.durable.headers import OperatorHeader, StoreHeader
-from firesteel.datastream.functions import DistributedCache
 from firesteel.errors import SerializationError
 from firesteel.filesystems import StorageOptions
 from firesteel.graph.job_graph import Exchange, JobGraph
