@@ -6,8 +6,9 @@
       finished/<engine>/
         <id>.json             what is known of a job that has ended, see :mod:`firesteel.engine.job_records`
 
-It is in FIRESTEEL_RUNTIME_DIR, else in XDG_RUNTIME_DIR, else in the folder for temporary files. So what is known of
-ended jobs goes when the machine starts again, or (XDG_RUNTIME_DIR) when the user has logged out everywhere.
+It is in FIRESTEEL_RUNTIME_DIR, else in the system's folder for such files (XDG_RUNTIME_DIR, /run/user/<uid>), else in
+the folder for temporary files. So what is known of ended jobs goes when the machine starts again, or (with a folder of
+the system's) when the user has logged out everywhere.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ import os
 import re
 import stat
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
+
+import platformdirs
 
 from firesteel.engine.scratch import own_folder
 from firesteel.errors import SetupError
@@ -30,9 +34,23 @@ JOB_ID = re.compile("[0-9a-f]{32}")
 
 def jobs_folder() -> Path:
     """Where this user's jobs are known."""
-    runtime = os.environ.get("FIRESTEEL_RUNTIME_DIR") or os.environ.get("XDG_RUNTIME_DIR")
-    parent = Path(runtime) if runtime else Path(tempfile.gettempdir())
-    return parent / ("firesteel" if runtime else f"firesteel-{os.getuid()}")
+    chosen = os.environ.get("FIRESTEEL_RUNTIME_DIR")
+    if chosen:
+        return Path(chosen) / "firesteel"
+    with warnings.catch_warnings():
+        # That there is none is nothing to warn of.
+        warnings.simplefilter("ignore")
+        found = platformdirs.user_runtime_path("firesteel", appauthor=False)
+    # Where the system has no such folder, the library names one that anybody may have made.
+    return found if _is_own(found.parent) else Path(tempfile.gettempdir()) / f"firesteel-{os.getuid()}"
+
+
+def _is_own(folder: Path) -> bool:
+    try:
+        info = folder.stat()
+    except OSError:
+        return False
+    return info.st_uid == os.getuid() and not info.st_mode & 0o022
 
 
 def own_jobs_folder(*parts: str) -> Path:

@@ -76,6 +76,14 @@ class TestAddress:
             "options": "-c search_path=s",
         }
 
+    def test_what_has_spaces_and_quotes_reaches_libpq_as_it_is(self) -> None:
+        address = Address.parse("jdbc:postgresql://db/my%20shop?currentSchema=a%20b", "a'da", "p w\\'")
+        found = psycopg.conninfo.conninfo_to_dict(address.conninfo(application_name="the job's"))
+        assert found["dbname"] == "my shop"
+        assert (found["user"], found["password"]) == ("a'da", "p w\\'")
+        assert found["options"] == "-c search_path=a\\ b"
+        assert found["application_name"] == "the job's"
+
     def test_without_user_and_password_the_environment_decides(self) -> None:
         assert set(Address.parse("jdbc:postgresql://db/shop").arguments()) == {
             "host",
@@ -90,6 +98,8 @@ class TestAddress:
             ("jdbc:mysql://db/shop?password=hunter2", "starts with 'jdbc:mysql:'. Only PostgreSQL is supported"),
             ("db:5432", "starts with 'db'"),
             ("jdbc:postgresql://db:x/shop?password=hunter2", "must be a number, got 'x'"),
+            ("jdbc:postgresql://ada:hunter2%zz@db/shop", "The address jdbc:postgresql://db/shop cannot be read"),
+            ("jdbc:postgresql://[::1/shop?password=hunter2", "The address jdbc:postgresql://[::1/shop cannot be read"),
             (
                 "jdbc:postgresql://db/shop?colour=red&password=hunter2",
                 "The parameter 'colour' in jdbc:postgresql://db/shop",
@@ -226,9 +236,8 @@ class TestSinks:
             return real(name, *rest)
 
         monkeypatch.setattr(importlib, "import_module", missing)
-        sink = JdbcSink.sink("INSERT INTO t VALUES (?, ?)", PAIR, options())
         with pytest.raises(SetupError, match=r"pip install 'firesteel\[postgres\]'"):
-            sink.create_committer(None)  # type: ignore[arg-type]
+            JdbcSink.sink("INSERT INTO t VALUES (?, ?)", PAIR, options())
 
 
 ADDRESS = Address.parse("jdbc:postgresql://db/shop")
@@ -293,10 +302,10 @@ class TestKinds:
     def test_a_transaction_that_another_connection_is_committing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Elsewhere the same code is a refusal."""
 
-        def execute(session: Session, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        def execute(session: Session, statement: str, literal: str) -> None:
             raise psycopg.errors.lookup("55000")('prepared transaction with identifier "x" is busy')
 
-        monkeypatch.setattr(Session, "execute", execute)
+        monkeypatch.setattr(Session, "execute_with", execute)
         committer = TransactionCommitter(ADDRESS, CommitterContext(SinkIdentity("job", "job-1", "sink-1")), 1)
         monkeypatch.setattr(committer, "_prepared", lambda: [PreparedTransaction("x", 7)])
         with pytest.raises(ConnectorError, match="is busy") as caught:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl
 
 from firesteel.common.secret import Secret
+from firesteel.connectors.postgresql.loading import load_driver
 from firesteel.errors import ProgramError
 
 __all__ = ["Address", "has_password", "shown"]
@@ -62,26 +63,21 @@ class Address:
     @staticmethod
     def parse(url: str, user: str | None = None, password: str | Secret | None = None) -> Address:
         """Reads an address; ``user`` and ``password`` override those in it."""
-        rest = _without_prefix(url)
-        rest, _, query = rest.partition("?")
-        if rest.startswith("//"):
-            server, _, database = rest[2:].partition("/")
-            login, at, server = server.rpartition("@")
-            if at:
-                name, _, secret = login.partition(":")
-                user, password = user or unquote(name), password or unquote(secret) or None
-        else:
-            server, database = "", rest
-        hosts, ports = _servers(server, url)
-        known: dict[str, str] = {}
+        rest, _, query = _without_prefix(url).partition("?")
+        known = _libpq(rest, url)
+        hosts, ports = _servers(known.pop("host", ""), known.pop("port", ""), url)
+        database = known.pop("dbname", "")
+        # The parameters are those of Java's driver: some have other names than libpq's, some mean nothing here.
         for key, value in parse_qsl(query, keep_blank_values=True):
-            known.update(_parameter(key, value, url))
-        user, password = user or known.pop("user", None), password or known.pop("password", None)
-        known.pop("user", None)
-        known.pop("password", None)
-        parameters = tuple((name, Secret(value) if name in _SECRET else value) for name, value in known.items())
+            known = {**_parameter(key, value, url), **known}
+        user, password = user or known.get("user"), password or known.get("password")
+        parameters = tuple(
+            (name, Secret(value) if name in _SECRET else value)
+            for name, value in known.items()
+            if name not in ("user", "password")
+        )
         hidden = Secret.of(password) if password else None
-        return Address(hosts, ports, unquote(database) or user or "postgres", user, hidden, parameters)
+        return Address(hosts, ports, database or user or "postgres", user, hidden, parameters)
 
     def __str__(self) -> str:
         servers = zip(self.hosts.split(","), self.ports.split(","), strict=True)
@@ -97,6 +93,11 @@ class Address:
             found["password"] = self.password
         given = {"connect_timeout": "10", **found, **dict(self.parameters)}
         return {name: value.reveal() if isinstance(value, Secret) else value for name, value in given.items()}
+
+    def conninfo(self, **defaults: str) -> str:
+        """The same as one text of libpq's, over ``defaults``. It holds the password: to be used, not kept or shown."""
+        text: str = load_driver().conninfo.make_conninfo("", **{**defaults, **self.arguments()})
+        return text
 
     def without_password(self, text: str) -> str:
         """A text in which the password does not stand, whoever wrote it."""
@@ -117,19 +118,30 @@ def _without_prefix(url: str) -> str:
     )
 
 
-def _servers(text: str, url: str) -> tuple[str, str]:
-    hosts, ports = [], []
-    for server in text.split(","):
-        host, colon, port = server.rpartition(":")
-        if not colon or port.endswith("]"):
-            host, port = server, "5432"
-        if not port.isdigit():
+def _libpq(rest: str, url: str) -> dict[str, str]:
+    """What libpq makes of an address without its parameters."""
+    driver = load_driver()
+    text = f"postgresql:{rest if rest.startswith('//') else f'///{rest}'}"
+    try:
+        return {name: str(value) for name, value in driver.conninfo.conninfo_to_dict(text).items()}
+    except driver.ProgrammingError:
+        # Not with what libpq says of it, which may quote the password.
+        raise ProgramError(
+            f"The address {shown(url)} cannot be read. It should be jdbc:postgresql://host:port/database, with special "
+            "characters in names and passwords written as %40 and the like."
+        ) from None
+
+
+def _servers(hosts: str, ports: str, url: str) -> tuple[str, str]:
+    names = hosts.split(",")
+    numbers = ports.split(",") if ports else []
+    numbers += [""] * (len(names) - len(numbers))
+    for port in numbers:
+        if port and not port.isdigit():
             # With a login in the address it may be a part of the password.
             got = "" if "@" in url else f", got {port!r}"
             raise ProgramError(f"The port in {shown(url)} must be a number{got}.")
-        hosts.append(host.strip("[]") or "localhost")
-        ports.append(port)
-    return ",".join(hosts), ",".join(ports)
+    return ",".join(name or "localhost" for name in names), ",".join(port or "5432" for port in numbers)
 
 
 def _parameter(key: str, value: str, url: str) -> dict[str, str]:
@@ -140,7 +152,8 @@ def _parameter(key: str, value: str, url: str) -> dict[str, str]:
     if key == "ssl":
         return {} if value == "false" else {"sslmode": "verify-full"}
     if key == "currentSchema":
-        return {"options": f"-c search_path={value}"}
+        # libpq parts options at spaces.
+        return {"options": "-c search_path=" + value.replace("\\", "\\\\").replace(" ", "\\ ")}
     if key == "targetServerType":
         return {"target_session_attrs": {"primary": "read-write", "secondary": "standby"}.get(value, "any")}
     if key in _WITHOUT_MEANING:

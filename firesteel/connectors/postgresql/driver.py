@@ -1,20 +1,19 @@
-"""The driver ``psycopg``: loaded when it is needed, and its errors reported with what to do."""
+"""A connection through ``psycopg``, and its errors reported with what to do."""
 
 from __future__ import annotations
 
-import importlib
 import re
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from firesteel.connectors.postgresql.address import Address
-from firesteel.errors import ConnectorError, FailureKind, SetupError, short_repr
+from firesteel.connectors.postgresql.loading import load_driver
+from firesteel.errors import ConnectorError, FailureKind, short_repr
 
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["NO_SUCH_TRANSACTION", "Session", "is_passing", "load_driver", "pause", "tell"]
+__all__ = ["NO_SUCH_TRANSACTION", "Session", "is_passing", "tell"]
 
 NO_SUCH_TRANSACTION = "42704"
 """undefined_object: there is no prepared transaction of that name."""
@@ -57,17 +56,6 @@ PAUSE = 1.0
 Result = TypeVar("Result")
 
 
-def load_driver() -> Any:
-    """The module ``psycopg``."""
-    try:
-        return importlib.import_module("psycopg")
-    except ImportError as error:
-        raise SetupError(
-            f"The PostgreSQL sinks need the package psycopg, which cannot be imported here ({error}). "
-            "Install it where the job runs: pip install 'firesteel[postgres]'."
-        ) from None
-
-
 def tell(
     error: Exception, address: Address, doing: str, element: object = None, kind: FailureKind | None = None
 ) -> ConnectorError:
@@ -105,11 +93,6 @@ def is_passing(error: Exception) -> bool:
     return state in _PASSING_STATES or state[:2] in _PASSING_CLASSES
 
 
-def pause(failures: int) -> None:
-    """Waits after so many failures."""
-    time.sleep(PAUSE * min(failures, 10))
-
-
 class Session:
     """A connection that is made when it is first needed, and anew after it broke. Statements commit by themselves."""
 
@@ -121,14 +104,19 @@ class Session:
     def connection(self) -> psycopg.Connection[Any]:
         if self._connection is None or self._connection.closed:
             driver = load_driver()
-            arguments = {"application_name": self._name, **self.address.arguments()}
-            self._connection = driver.connect(autocommit=True, cursor_factory=driver.RawCursor, **arguments)
+            conninfo = self.address.conninfo(application_name=self._name)
+            self._connection = driver.connect(conninfo, autocommit=True, cursor_factory=driver.RawCursor)
         return self._connection
 
     def execute(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Runs one statement; returns its rows."""
         cursor = self.connection().execute(statement.encode(), parameters or None)
         return cursor.fetchall() if cursor.description else []
+
+    def execute_with(self, statement: str, literal: str) -> None:
+        """Runs a statement of a kind that takes no parameters, with a text in place of ``{}``."""
+        sql = load_driver().sql
+        self.connection().execute(sql.SQL(statement).format(sql.Literal(literal)))
 
     @property
     def in_transaction(self) -> bool:
@@ -144,16 +132,33 @@ class Session:
 
     def again(self, action: Callable[[], Result], doing: str, retries: int) -> Result:
         """Does something that may be repeated, up to ``retries`` times after failures that may pass."""
-        failures = 0
-        while True:
+        try:
+            return self.retried(action, retries)
+        except load_driver().Error as error:
+            self.drop()
+            raise tell(error, self.address, doing) from None
+
+    def retried(self, action: Callable[[], Result], retries: int) -> Result:
+        """The same, with the driver's own error if it was of no use. Each try has a new connection."""
+        # Only those who talk to a database wait for it to load.
+        from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_incrementing
+
+        database_error = load_driver().Error
+
+        def attempt() -> Result:
             try:
                 return action()
-            except load_driver().Error as error:
-                self.drop()
-                failures += 1
-                if failures > retries or not is_passing(error):
-                    raise tell(error, self.address, doing) from None
-            pause(failures)
+            except database_error as error:
+                if is_passing(error):
+                    self.drop()
+                raise
+
+        return Retrying(
+            stop=stop_after_attempt(retries + 1),
+            wait=wait_incrementing(PAUSE, PAUSE, 10 * PAUSE),
+            retry=retry_if_exception(lambda error: isinstance(error, database_error) and is_passing(error)),
+            reraise=True,
+        )(attempt)
 
     def drop(self) -> None:
         """Lets the connection go, with the transaction it may be in."""

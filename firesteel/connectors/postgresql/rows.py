@@ -9,7 +9,7 @@ from typing import Any
 from firesteel.common.time import Instant
 from firesteel.common.typeinfo import RowTypeInfo, TupleTypeInfo
 from firesteel.common.types import Row
-from firesteel.connectors.postgresql.driver import load_driver
+from firesteel.connectors.postgresql.loading import load_driver
 from firesteel.errors import TypeMismatchError
 
 __all__ = ["Rows"]

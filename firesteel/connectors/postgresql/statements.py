@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from firesteel.connectors.postgresql.loading import load_driver
 from firesteel.errors import ProgramError
 
 __all__ = ["quoted", "upsert", "with_numbers"]
@@ -53,7 +54,8 @@ def quoted(name: str) -> str:
     >>> quoted("shop.Orders"), quoted('a"b')
     ('"shop"."Orders"', '"a""b"')
     """
-    return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
+    text: str = load_driver().sql.Identifier(*name.split(".")).as_string(None)
+    return text
 
 
 def upsert(table: str, columns: Sequence[str], keys: Sequence[str]) -> str:

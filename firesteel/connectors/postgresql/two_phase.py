@@ -22,7 +22,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from firesteel.connectors.postgresql.address import Address
-from firesteel.connectors.postgresql.driver import NO_SUCH_TRANSACTION, Session, load_driver, tell
+from firesteel.connectors.postgresql.driver import NO_SUCH_TRANSACTION, Session, tell
+from firesteel.connectors.postgresql.loading import load_driver
 from firesteel.connectors.postgresql.writing import Target, Writing
 from firesteel.datastream.connectors.base import Committer, CommitterContext, WriterContext
 from firesteel.datastream.functions import SinkFunction
@@ -147,7 +148,7 @@ class TransactionWriter(Writing):
     def _prepare(self, transaction: PreparedTransaction) -> PreparedTransaction:
         self._check()
         try:
-            self._session.execute(f"PREPARE TRANSACTION '{transaction.gid}'")
+            self._session.execute_with("PREPARE TRANSACTION {}", transaction.gid)
         except load_driver().Error as error:
             if error.sqlstate == _NAME_TAKEN:
                 # Another try of this task, thought dead, was faster. It wrote the same.
@@ -189,7 +190,7 @@ class TransactionCommitter(Committer):
     def _end(self, how: str, transaction: PreparedTransaction) -> bool:
         """Whether there was such a transaction to end."""
         try:
-            self._session.execute(f"{how} PREPARED '{transaction.gid}'")
+            self._session.execute_with(f"{how} PREPARED {{}}", transaction.gid)
         except load_driver().Error as error:
             if error.sqlstate == _BUSY:
                 doing = f"{how} PREPARED of {transaction.gid}"

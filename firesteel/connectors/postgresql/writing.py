@@ -9,7 +9,8 @@ from typing import Any
 
 from firesteel.common.typeinfo import RowTypeInfo, TupleTypeInfo
 from firesteel.connectors.postgresql.address import Address
-from firesteel.connectors.postgresql.driver import Session, is_passing, load_driver, pause, tell
+from firesteel.connectors.postgresql.driver import Session, is_passing, tell
+from firesteel.connectors.postgresql.loading import load_driver
 from firesteel.connectors.postgresql.rows import Rows
 from firesteel.datastream.connectors.base import SinkWriter
 from firesteel.datastream.functions import SinkFunction
@@ -105,17 +106,8 @@ class RowWriter(Writing):
     """
 
     def send(self) -> None:
-        driver, failures = load_driver(), 0
-        while True:
-            try:
-                self._together()
-                self._sent()
-                return
-            except driver.Error as error:
-                if not is_passing(error):
-                    raise self._refused(error) from None
-                self._session.drop()
-                failures += 1
-                if failures > self._target.retries:
-                    raise tell(error, self._target.address, self.doing) from None
-            pause(failures)
+        try:
+            self._session.retried(self._together, self._target.retries)
+        except load_driver().Error as error:
+            raise self._refused(error) from None
+        self._sent()

@@ -13,7 +13,6 @@ from typing import Any
 from firesteel.common.secret import Secret
 from firesteel.common.typeinfo import RowTypeInfo, TupleTypeInfo
 from firesteel.connectors.postgresql.address import Address, has_password, shown
-from firesteel.connectors.postgresql.driver import load_driver
 from firesteel.connectors.postgresql.statements import upsert, with_numbers
 from firesteel.connectors.postgresql.two_phase import TransactionCommitter, TransactionWriter
 from firesteel.connectors.postgresql.writing import RowWriter, Target
@@ -285,8 +284,6 @@ class JdbcSink(Sink, SinkFunction):
         return RowWriter(self._target, f"firesteel {context.job_name()}"[:63])
 
     def create_committer(self, context: CommitterContext) -> Committer | None:
-        # The first thing that a job does with a sink, so this is where one learns that the driver is missing.
-        load_driver()
         if self._exactly_once is None:
             return None
         return TransactionCommitter(self._target.address, context, self._exactly_once.max_commit_attempts)

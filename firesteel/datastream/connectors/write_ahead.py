@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import time
+from functools import partial
 from typing import Any
 
 from firesteel.datastream.connectors.base import Committer, CommitterContext, Sink, SinkWriter, WriterContext
@@ -59,15 +59,22 @@ class _Committer(Committer):
                 remembering.commit_checkpoint(subtask, checkpoint)
 
     def _send(self, values: list[Any], checkpoint: int, timestamp: int) -> None:
-        pause, end = FIRST_PAUSE, time.monotonic() + self._function.retry_seconds
-        while not self._function.send_values(values, checkpoint, timestamp):
-            if time.monotonic() + pause > end:
-                raise ConnectionError(
-                    f"send_values() of {type(self._function).__name__} was not successful for "
-                    f"{self._function.retry_seconds} s, with {len(values)} records of checkpoint {checkpoint}."
-                )
-            time.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+        # Only those who send wait for it to load.
+        from tenacity import RetryError, Retrying, retry_if_result, stop_before_delay, wait_exponential
+
+        send = partial(self._function.send_values, values, checkpoint, timestamp)
+        retrying = Retrying(
+            stop=stop_before_delay(self._function.retry_seconds),
+            wait=wait_exponential(FIRST_PAUSE, LONGEST_PAUSE),
+            retry=retry_if_result(lambda sent: not sent),
+        )
+        try:
+            retrying(send)
+        except RetryError:
+            raise ConnectionError(
+                f"send_values() of {type(self._function).__name__} was not successful for "
+                f"{self._function.retry_seconds} s, with {len(values)} records of checkpoint {checkpoint}."
+            ) from None
 
     def close(self) -> None:
         try:

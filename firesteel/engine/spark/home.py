@@ -20,6 +20,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import platformdirs
 import pyspark
 
 from firesteel.common.private_files import make_private_folder
@@ -91,9 +92,7 @@ class SparkHome:
 def cache_folder() -> Path:
     """The user's cache folder for Firesteel."""
     base = os.environ.get("FIRESTEEL_CACHE_DIR")
-    if base:
-        return Path(base)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "firesteel"
+    return Path(base) if base else platformdirs.user_cache_path("firesteel", appauthor=False)
 
 
 def spark_home(java: Java) -> SparkHome | None:
