@@ -43,6 +43,7 @@ _WITH_POSTGRES = (
 _PROGRAMS = ("tests/compat/test_against_pyflink.py", "tests/examples/")
 
 _OWN_PROCESSES = (
+    "tests/engine/test_spark_applications.py::",
     "tests/engine/test_spark_failures.py::test_no_java",
     "tests/engine/test_spark_failures.py::test_a_port_in_use",
     "tests/engine/test_spark_failures.py::test_a_master_that_is_not_there",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from firesteel.engine.job import EngineJob
     from firesteel.engine.job_run import Engine
+    from firesteel.engine.settings import Settings
     from firesteel.engine.submission import Submission
 
 __all__ = ["submit"]
@@ -21,20 +22,20 @@ def submit(submission: Submission) -> EngineJob:
     from firesteel.engine.settings import Settings
     from firesteel.engine.spark.masters import check_name
 
-    master = Settings.of(submission.configuration).master
+    settings = Settings.of(submission.configuration)
     warn_of_misspelt_keys(submission.configuration)
-    check_name(master)
+    check_name(settings.master)
     from firesteel.engine.job import EngineJob
 
-    return EngineJob(submission, _engine(master)).start()
+    return EngineJob(submission, _engine(settings)).start()
 
 
-def _engine(master: str) -> Engine:
+def _engine(settings: Settings) -> Engine:
     # Whoever runs in memory need not load pyspark.
-    if master == "memory":
+    if settings.master == "memory":
         from firesteel.engine.memory import MemoryEngine
 
         return MemoryEngine()
     from firesteel.engine.spark.engine import SparkEngine
 
-    return SparkEngine()
+    return SparkEngine(settings)

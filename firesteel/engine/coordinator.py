@@ -86,15 +86,15 @@ class Coordinator:
         }
         self._uids = {str(node.id): node.uid for node in graph.graph.nodes.values()}
         self._bounded = graph.graph.bounded
-        target = settings.target_ms or (TARGET_MS if self._bounded else LATENCY_TARGET_MS)
-        self._sizer = BatchSizer(target, settings.max_records, settings.target_ms or TARGET_MS, settings.max_bytes)
+        backlog = settings.target_ms or _longest(settings)
+        target = backlog if settings.target_ms or self._bounded else LATENCY_TARGET_MS
+        self._sizer = BatchSizer(target, settings.max_records, backlog, settings.max_bytes)
         self._idle_tick = self._shortest_idleness()
         self._assigners = watermark_assigners(graph)
         self._aligned = aligned(graph, self._assigners)
         self._first: int | None = None
         """The first batch that was planned."""
         self._started: tuple[int, float] | None = None
-        self._ended = 0.0
         self._fresh = True
         self._running = False
 
@@ -157,12 +157,9 @@ class Coordinator:
             return start
         kept = self._remembered(start, feedback)
         paused = self._aligned.paused(kept)
-        positions, records, full = self._positions(start, paused)
+        positions, records = self._positions(start, paused)
         last = all(self._has_ended(node_id, positions[node_id]) for node_id in self._sources)
         now = self._now(positions, start["time"])
-        if not (full or last or self._checkpoint_due()):
-            time.sleep(IDLE_WAIT)
-            return start
         if not (records or last or positions != start["positions"] or self._must_tick(start, now, feedback.wake_at)):
             time.sleep(IDLE_WAIT)
             return start
@@ -205,40 +202,26 @@ class Coordinator:
     def _due(self) -> bool:
         return self._started is None or time.monotonic() - self._started[1] >= self._settings.interval_ms / 1000
 
-    def _checkpoint_due(self) -> bool:
-        """Whether it is time for a checkpoint. An interval makes batches fewer where records trickle; it leaves no
-        backlog lying. So input that ends, a full batch and the last one do not wait."""
-        if self._started is None or self._bounded:
-            return True
-        now = time.monotonic()
-        return (
-            now - self._started[1] >= self._settings.checkpoint_interval_ms / 1000
-            and now - self._ended >= self._settings.checkpoint_pause_ms / 1000
-        )
-
     def _measure(self, size: int) -> None:
         """Spark asks for the next offset when the last batch is done: that is how long it took."""
         if self._started is not None and self._started[0] >= 0:
             records, began = self._started
-            self._ended = time.monotonic()
-            self._sizer.observe(records, (self._ended - began) * 1000)
+            self._sizer.observe(records, (time.monotonic() - began) * 1000)
             self._sizer.weigh(records, size)
             self._started = (-1, began)
 
-    def _positions(self, start: Offset, paused: set[str]) -> tuple[dict[str, Any], int, bool]:
-        """How far the next batch reads, how many records that are, and whether some source has more of them."""
-        positions, records, full = {}, 0, False
+    def _positions(self, start: Offset, paused: set[str]) -> tuple[dict[str, Any], int]:
+        """How far the next batch reads, and how many records that are."""
+        positions, records = {}, 0
         share = max(1, self._sizer.records // max(1, len(self._sources)))
         for node_id, source in self._sources.items():
             known = start["positions"].get(node_id)
             if known is None:
                 known = source.initial()
             with self._naming(node_id):
-                positions[node_id], wanted = (known, share) if node_id in paused else self._reach(source, known, share)
-                count = source.count(known, positions[node_id])
-            records += count
-            full = full or count >= wanted
-        return positions, records, full
+                positions[node_id] = known if node_id in paused else self._reach(source, known, share)
+                records += source.count(known, positions[node_id])
+        return positions, records
 
     @contextlib.contextmanager
     def _naming(self, node_id: str) -> Iterator[None]:
@@ -253,15 +236,14 @@ class Coordinator:
         with self._naming(node_id):
             return self._sources[node_id].ended(position)
 
-    def _reach(self, source: SplitEnumerator[Any], position: Any, records: int) -> tuple[Any, int]:
-        """How far a source is read: so many records at most, and fewer where they are too many bytes; and how many
-        that would be."""
+    def _reach(self, source: SplitEnumerator[Any], position: Any, records: int) -> Any:
+        """How far a source is read: so many records at most, and fewer where they are too many bytes."""
         room = max(1, self._settings.max_bytes // max(1, len(self._sources)))
         while True:
             reached = source.latest(position, records)
             size = source.size(position, reached)
             if size is None or size <= room or records == 1:
-                return reached, records
+                return reached
             records = max(1, min(records // 2, records * room // size))
 
     def _must_tick(self, start: Offset, now: int, wake_at: int | None) -> bool:
@@ -358,6 +340,13 @@ class Coordinator:
         for node_id, source in self._sources.items():
             if node_id in offset["positions"]:
                 source.committed(offset["positions"][node_id])
+
+
+def _longest(settings: Settings) -> int:
+    """How long a batch should take at most, in milliseconds. A batch is a checkpoint, and an interval between those
+    bounds it, though not below what a batch for low latency takes: shorter ones would be little but overhead."""
+    interval = settings.checkpoint_interval_ms
+    return min(TARGET_MS, max(interval, LATENCY_TARGET_MS)) if interval else TARGET_MS
 
 
 def _kept_by(subtask: int, kept: dict[str, Kept], splits: dict[int, tuple[list[str], list[str]]]) -> dict[int, Kept]:

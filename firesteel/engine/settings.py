@@ -19,9 +19,9 @@ __all__ = ["Settings"]
 class Settings:
     """What a job's run is tuned by. Every field is a key of the configuration, documented in docs/settings.md."""
 
-    master: str = "local"
-    """``firesteel.master``: ``local`` (a thread per core), a Spark master URL, or ``memory``: one
-    process, no Spark, for tests."""
+    master: str = "auto"
+    """``firesteel.master``: ``local`` (a thread per core), a Spark master URL, or ``memory``: one process, no Spark,
+    for tests. ``auto`` is the master of the running Spark application, or Spark's own setting, or ``local``."""
     target_ms: int = 0
     """``firesteel.batch.target-duration``: how long a micro-batch should take; 0 leaves it to the engine."""
     max_records: int = 0
@@ -32,9 +32,7 @@ class Settings:
     interval_ms: int = 0
     """``firesteel.batch.interval``: the least time between the starts of two batches."""
     checkpoint_interval_ms: int = 0
-    """``execution.checkpointing.interval``: like ``interval_ms``, but a backlog does not wait for it."""
-    checkpoint_pause_ms: int = 0
-    """``execution.checkpointing.min-pause``: likewise, between the end of a batch and the start of the next."""
+    """``execution.checkpointing.interval``: how long a batch, which is a checkpoint, should take at most."""
     frames_memory: int = FRAMES_MEMORY
     """``firesteel.frames.memory``: bytes of a batch's frames that a subtask holds in memory; more wait in a file."""
     max_record: int = MAX_RECORD
@@ -58,16 +56,13 @@ class Settings:
         values = configuration.to_dict()
         progress = configuration.get_string("firesteel.progress", "auto").lower()
         checkpoints = CheckpointConfig(configuration)
-        # The exact key wins: with it a job may have batches more often than Flink's checkpoints would be.
-        paced = checkpoints.is_checkpointing_enabled() and not configuration.contains_key("firesteel.batch.interval")
         return Settings(
-            master=configuration.get_string("firesteel.master", os.environ.get("FIRESTEEL_MASTER", "local")),
+            master=configuration.get_string("firesteel.master", os.environ.get("FIRESTEEL_MASTER", "auto")),
             target_ms=configuration.get_duration_ms("firesteel.batch.target-duration", 0),
             max_records=configuration.get_integer("firesteel.batch.max-records", 0),
             max_bytes=max(1, configuration.get_memory_bytes("firesteel.batch.max-bytes", 256 << 20)),
             interval_ms=configuration.get_duration_ms("firesteel.batch.interval", 0),
-            checkpoint_interval_ms=checkpoints.get_checkpoint_interval() if paced else 0,
-            checkpoint_pause_ms=checkpoints.get_min_pause_between_checkpoints() if paced else 0,
+            checkpoint_interval_ms=max(0, checkpoints.get_checkpoint_interval()),
             frames_memory=configuration.get_memory_bytes("firesteel.frames.memory", FRAMES_MEMORY),
             max_record=configuration.get_memory_bytes("firesteel.frames.max-record", MAX_RECORD),
             ui=configuration.get_boolean("firesteel.spark.ui", False),

@@ -228,8 +228,7 @@ def test_a_batch_job_on_spark_whose_commit_failed_is_not_run_again(tmp_path: Pat
 def test_what_spark_has_logged_is_committed_though_no_batch_follows(tmp_path: Path) -> None:
     """Records trickle: the next batch may be far away."""
     (folder,) = ledgers(tmp_path)[:1]
-    env = spark_env(1)
-    env.enable_checkpointing(60_000)
+    env = spark_env(1, {"firesteel.batch.interval": "60 s"})
     source = DataGeneratorSource(lambda index: index, records_per_second=1000)
     env.from_source(source, NONE, "numbers").sink_to(Ledger(folder))
     client = env.execute_async()

@@ -161,9 +161,10 @@ def test_retention(
 
 def test_settings_of_the_engine() -> None:
     settings = Settings.of(Configuration.from_dict({**ON, "execution.checkpointing.min-pause": "300 ms"}))
-    assert (settings.checkpoint_interval_ms, settings.checkpoint_pause_ms, settings.interval_ms) == (1000, 300, 0)
+    assert (settings.checkpoint_interval_ms, settings.interval_ms) == (1000, 0)
     settings = Settings.of(Configuration.from_dict({**ON, "firesteel.batch.interval": "5 ms"}))
-    assert (settings.checkpoint_interval_ms, settings.interval_ms) == (0, 5)
+    assert (settings.checkpoint_interval_ms, settings.interval_ms) == (1000, 5)
+    assert Settings.of(Configuration()).checkpoint_interval_ms == 0
     key = "spark.sql.streaming.minBatchesToRetain"
     assert key not in Settings.of(Configuration()).spark
     assert Settings.of(config(state__checkpoints__num_retained="7")).spark[key] == "7"

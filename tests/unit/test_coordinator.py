@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from sourcekit import read
 
-from firesteel.common import Duration, WatermarkStrategy
+from firesteel.common import Configuration, Duration, WatermarkStrategy
 from firesteel.connectors.sequence import IndexEnumerator
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
@@ -399,16 +400,34 @@ def starts(settings: Settings, build: Any = trickle, seconds: float = 0.5) -> in
     return count
 
 
-def test_checkpoints_have_their_interval() -> None:
-    assert starts(Settings()) > 10
-    assert starts(Settings(checkpoint_interval_ms=200)) == 3
-    assert starts(Settings(checkpoint_pause_ms=200)) == 3
+def test_results_do_not_wait_for_the_interval_of_checkpoints() -> None:
+    """A batch begins as soon as there is input, as if there were no interval."""
+    rare = Configuration.from_dict(
+        {"execution.checkpointing.interval": "1 min", "execution.checkpointing.min-pause": "1 min"}
+    )
+    assert starts(Settings.of(rare)) == starts(Settings()) > 10
+    assert starts(replace(Settings.of(rare), max_records=10), numbers(95)) == 10, "input that ends"
 
 
-def test_a_backlog_does_not_wait_for_checkpoints() -> None:
-    rare = Settings(checkpoint_interval_ms=60_000, max_records=10)
-    assert starts(rare) > 10, "full batches"
-    assert starts(rare, numbers(95)) == 10, "input that ends"
+def test_an_interval_of_batches_makes_them_fewer() -> None:
+    assert starts(Settings(interval_ms=200)) == 3
+
+
+@pytest.mark.parametrize(
+    ("interval", "target", "bounded", "unbounded"),
+    [(0, 0, 4000, 4000), (60_000, 0, 4000, 4000), (2500, 0, 2500, 2500), (10, 0, 1000, 1000), (10, 3000, 3000, 3000)],
+)
+def test_the_interval_of_checkpoints_bounds_how_long_a_batch_takes(
+    interval: int, target: int, bounded: int, unbounded: int
+) -> None:
+    """Of a backlog: full batches, several in a row."""
+    settings = Settings(checkpoint_interval_ms=interval, target_ms=target)
+    for build, wanted in ((numbers(10**9), bounded), (trickle, unbounded)):
+        sizer = coordinator(build, settings=settings)._sizer
+        for _ in range(30):
+            # A record takes 0.02 ms.
+            sizer.observe(sizer.limit, sizer.limit * 0.02)
+        assert sizer.limit * 0.02 == pytest.approx(wanted, rel=0.01)
 
 
 ASCENDING = WatermarkStrategy.for_monotonous_timestamps()

@@ -172,8 +172,7 @@ class TestBatches:
         with socket.create_server(("127.0.0.1", 0)) as server:
             c = self.coordinator(
                 lambda env: env.socket_text_stream("127.0.0.1", server.getsockname()[1]).uid("lines").print(),
-                # A backlog does not wait for checkpoints.
-                Settings(max_bytes=4 << 20, max_records=records, checkpoint_interval_ms=10**9),
+                Settings(max_bytes=4 << 20, max_records=records),
                 directory=str(tmp_path),
             )
             try:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from pyspark import SparkContext
 from sparkkit import spark_env
 
 from firesteel.common import Configuration, WatermarkStrategy
@@ -14,9 +18,14 @@ from firesteel.connectors.sequence import IndexEnumerator
 from firesteel.connectors.text import TextFileEnumerator
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.engine.settings import Settings
-from firesteel.engine.spark import engine, session
+from firesteel.engine.spark import context, engine, session, spark_defaults
+from firesteel.engine.spark.context import context_options, has_worker_module, start_spark, with_master
+from firesteel.engine.spark.session_settings import FILE_MANAGER, WORKER_MODULE, session_settings
 from firesteel.errors import ConfigurationError
 from firesteel.testing import ListSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Asked(Exception):
@@ -38,12 +47,12 @@ def test_a_job_with_much_to_do_has_the_full_compiler(
 ) -> None:
     asked: list[bool] = []
 
-    def export(home: Any, options: Any, quick: bool) -> None:
+    def export(java: Any, home: Any, options: Any, quick: bool) -> None:
         asked.append(quick)
         raise Asked
 
-    monkeypatch.setattr(session, "_export", export)
-    monkeypatch.setattr(engine, "get_session", session._start)
+    monkeypatch.setattr(context, "_export", export)
+    monkeypatch.setattr(engine, "job_session", lambda settings, name, lasting, _: start_spark(settings, name, lasting))
     env = spark_env(config={"firesteel.spark.jit": jit})
     numbers = env.from_source(DataGeneratorSource(lambda n: n, count), WatermarkStrategy.no_watermarks(), "numbers")
     numbers.union(env.from_collection([1])).print()
@@ -70,3 +79,146 @@ def test_what_a_source_knows_of_its_size(tmp_path: Path) -> None:
 def test_no_other_compiler_is_known() -> None:
     with pytest.raises(ConfigurationError, match="'fast': it must be auto, quick or full"):
         Settings.of(Configuration.from_dict({"firesteel.spark.jit": "fast"}))
+
+
+@pytest.fixture
+def defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Writes the user's spark-defaults.conf, with no JVM that somebody else has started."""
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.setattr(context, "_others_jvm", lambda: False)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+
+    def write(text: str) -> None:
+        (tmp_path / "spark-defaults.conf").write_text(text)
+
+    return write
+
+
+def test_a_new_context_has_our_settings_then_the_users_then_the_jobs(defaults: Callable[[str], None]) -> None:
+    defaults("spark.shuffle.compress true\nspark.local.dir /data\nspark.app.name users\nspark.sql.ansi.enabled true\n")
+    asked = {"spark.local.dir": "/job", "spark.sql.shuffle.partitions": "3", "spark.sql.catalog.a": "b"}
+    made = context_options(Settings(master="local[2]", spark=asked), "job", spark_defaults.spark_defaults())
+    assert made["spark.shuffle.compress"] == "true"
+    assert made["spark.shuffle.spill.compress"] == "false"
+    assert made["spark.local.dir"] == "/job"
+    assert made["spark.app.name"] == "users"
+    # The user's are for all sessions, the job's for its own.
+    assert made["spark.sql.ansi.enabled"] == "true"
+    assert [key for key in made if key.startswith("spark.sql.") and key in asked] == []
+    assert made["spark.pyspark.python"] == sys.executable
+    assert "spark.driver.host" not in context_options(Settings(master="spark://a:1"), "job", {})
+
+
+def test_spark_defaults_in_the_home_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    monkeypatch.setattr(spark_defaults, "_HOME", str(tmp_path))
+    assert spark_defaults.spark_defaults() == {}
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.a 1\nother.b 2\n")
+    assert spark_defaults.spark_defaults() == {"spark.a": "1"}
+    monkeypatch.setattr(spark_defaults, "_HOME", None)
+    assert spark_defaults.spark_defaults() == {}
+
+
+def test_which_master_auto_is(defaults: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert with_master(Settings()).master == "local"
+    assert with_master(Settings(master="local[3]")).master == "local[3]"
+    defaults("spark.master spark://host:7077")
+    assert with_master(Settings()).master == "spark://host:7077"
+    assert with_master(Settings(master="local")).master == "local"
+    monkeypatch.setattr(SparkContext, "_active_spark_context", SimpleNamespace(master="yarn"))
+    assert with_master(Settings()).master == "yarn"
+
+
+def test_whether_workers_are_forked_from_our_process(
+    defaults: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, module = WORKER_MODULE
+    assert has_worker_module(Settings())
+    assert not has_worker_module(Settings(spark={key: "theirs"}))
+    defaults(f"{key} theirs")
+    assert not has_worker_module(Settings())
+    for running, expected in (({}, False), ({key: "theirs"}, False), ({key: module}, True)):
+        context_of = SimpleNamespace(getConf=lambda running=running: running)
+        monkeypatch.setattr(SparkContext, "_active_spark_context", context_of)
+        assert has_worker_module(Settings()) is expected
+
+
+def test_what_the_jvms_command_line_needs_is_left_to_sparks_launcher(
+    defaults: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes: list[Any] = []
+
+    def export(java: Any, home: Any, options: Any, quick: bool) -> None:
+        homes.append(home)
+        raise Asked
+
+    monkeypatch.setattr(context, "_export", export)
+    for text in ("spark.driver.memory 2g", "spark.driver.extraJavaOptions -XX:+UseG1GC"):
+        defaults(text)
+        with pytest.raises(Asked):
+            start_spark(Settings(), "job", lasting=False)
+    assert [home is None for home in homes] == [False, True]
+
+
+def test_the_file_manager_is_for_local_folders() -> None:
+    key, value = FILE_MANAGER
+    assert session_settings({}, {}, local=True, local_files=True)[key] == value
+    assert key not in session_settings({}, {}, local=True, local_files=False)
+    assert key not in session_settings({key: "theirs"}, {}, local=True, local_files=True)
+    assert session_settings({}, {key: "theirs"}, local=True, local_files=True)[key] == "theirs"
+
+
+class FakeSession:
+    """A session with settings, for the pool of sessions."""
+
+    def __init__(self, context: Any, settings: dict[str, str]) -> None:
+        self.sparkContext = context
+        self.settings = dict(settings)
+        self.conf = SimpleNamespace(
+            set=self.settings.__setitem__,
+            unset=lambda key: self.settings.pop(key, None),
+            isModifiable=lambda key: key != "spark.sql.warehouse.dir",
+        )
+
+    def newSession(self) -> FakeSession:
+        return FakeSession(self.sparkContext, self.sparkContext.started_with)
+
+
+def test_a_session_serves_one_job_after_the_other(caplog: pytest.LogCaptureFixture) -> None:
+    started_with = {"spark.sql.ansi.enabled": "true", WORKER_MODULE[0]: WORKER_MODULE[1]}
+    conf = SimpleNamespace(getAll=lambda: list(started_with.items()))
+    fake = SimpleNamespace(master="local[2]", started_with=started_with, getConf=lambda: conf, _jvm=None)
+    users = FakeSession(fake, started_with)
+    sessions = session._Sessions(cast("SparkSession", users))
+    asked = {"spark.sql.ansi.enabled": "false", "spark.sql.streaming.minBatchesToRetain": "2"}
+    first = cast("FakeSession", sessions.take(Settings(spark=asked), local_files=True))
+    second = cast("FakeSession", sessions.take(Settings(), local_files=True))
+    assert first is not second
+    assert first.settings.items() >= asked.items()
+    assert second.settings["spark.sql.ansi.enabled"] == "true"
+    assert "spark.sql.streaming.minBatchesToRetain" not in second.settings
+    # Given back twice is given back once.
+    sessions.give_back(cast("SparkSession", first))
+    sessions.give_back(cast("SparkSession", first))
+    third = cast("FakeSession", sessions.take(Settings(), local_files=True))
+    assert third is first
+    assert third.settings == second.settings
+    assert sessions.take(Settings(), local_files=True) not in (first, second)
+    assert users.settings == started_with
+    assert not caplog.records
+    sessions.take(Settings(spark={"spark.sql.warehouse.dir": "/x", "spark.executor.memory": "2g"}), local_files=True)
+    (warning,) = caplog.messages
+    assert "no effect: spark.executor.memory, spark.sql.warehouse.dir." in warning
+    assert "spark.sql.warehouse.dir" not in first.settings
+
+
+def test_a_context_without_our_worker_module_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    conf = SimpleNamespace(getAll=list)
+    fake = SimpleNamespace(master="local[2]", started_with={}, getConf=lambda: conf, _jvm=None)
+    sessions = session._Sessions(cast("SparkSession", FakeSession(fake, {})))
+    for _ in range(3):
+        sessions.take(Settings(), local_files=True)
+    (warning,) = caplog.messages
+    assert "without Firesteel's worker module" in warning
+    assert "Start the application with spark.python.daemon.module=firesteel.engine.spark.daemon" in warning

@@ -25,7 +25,7 @@ from firesteel.engine.job_context import JobContext
 from firesteel.engine.manifest import CheckpointFolder
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.pickling import pickle_job_to_keep
-from firesteel.engine.spark.callbacks import CallbackConnection
+from firesteel.engine.spark.callbacks import BatchFailed, CallbackConnection
 from firesteel.engine.spark.coordinator_link import CoordinatorLink
 from firesteel.engine.spark.errors import translate
 from firesteel.engine.spark.job_files import CoordinatorJob, write_job
@@ -33,7 +33,7 @@ from firesteel.engine.spark.lifeline import Lifeline
 from firesteel.engine.spark.masters import is_local
 from firesteel.engine.spark.packing import pack_job
 from firesteel.engine.spark.query_progress import sizes
-from firesteel.engine.spark.session import import_paths
+from firesteel.engine.spark.session import import_paths, keep_to_df
 from firesteel.engine.spark.stage import batch_stage, streaming_stage
 from firesteel.errors import JobExecutionError
 from firesteel.runtime.driver_results import remove_results
@@ -178,11 +178,12 @@ class StreamingAttempt(Attempt):
         exception's text for interruptions by a pattern that overflows the stack on a text as long as a JVM trace,
         and then the query would end without saying anything."""
         try:
+            keep_to_df()
             self._callbacks.note(frame.sparkSession)
             self.take(frame, batch)
         except BaseException as error:
             self._fail(error)
-            raise RuntimeError("the batch failed, and the driver knows why") from None
+            raise BatchFailed from None
 
     def _fail(self, error: BaseException) -> None:
         """The first one counts: what comes after it may be its doing."""

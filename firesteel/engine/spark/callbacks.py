@@ -7,12 +7,29 @@ keeps both when the JVM's thread has ended. A query is such a thread, so a sessi
 from __future__ import annotations
 
 import contextlib
+import logging
 from typing import Any
 
 from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
-__all__ = ["CallbackConnection"]
+__all__ = ["BatchFailed", "CallbackConnection", "not_a_failed_batch"]
+
+
+class BatchFailed(RuntimeError):
+    """What Spark is told of a batch that failed in the driver, which keeps the reason."""
+
+    def __init__(self) -> None:
+        super().__init__("the batch failed, and the driver knows why")
+
+
+def not_a_failed_batch(record: logging.LogRecord) -> bool:
+    """A filter for Py4J's log: it reports every exception of a call from the JVM, and this one is reported by the job.
+
+    >>> not_a_failed_batch(logging.makeLogRecord({"exc_info": (BatchFailed, BatchFailed(), None)}))
+    False
+    """
+    return not (record.exc_info and isinstance(record.exc_info[1], BatchFailed))
 
 
 class CallbackConnection:

@@ -21,15 +21,17 @@ from firesteel.engine.processes import jvm_process
 from firesteel.engine.savepoints.beginning import find_restore, restore_path
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.scratch import scratch_folder
+from firesteel.engine.settings import Settings
 from firesteel.engine.shipping import gather
 from firesteel.engine.spark import affinity
 from firesteel.engine.spark.attempt import SharedByAttempts
+from firesteel.engine.spark.context import has_worker_module, with_master
 from firesteel.engine.spark.coordinator_link import CoordinatorLink
 from firesteel.engine.spark.data_source import FiresteelDataSource
 from firesteel.engine.spark.hadoop import HadoopStorage, hadoop_options
 from firesteel.engine.spark.job import SparkJob
 from firesteel.engine.spark.packing import pack_job
-from firesteel.engine.spark.session import get_session, import_paths, ship_files
+from firesteel.engine.spark.session import import_paths, job_session, release_session, ship_files
 from firesteel.errors import CheckpointError, ConfigurationError
 from firesteel.filesystems import LOCAL, Storage, is_remote
 
@@ -47,10 +49,11 @@ class SparkEngine(Engine):
     name = "spark"
     starting = "starting Spark"
 
-    def __init__(self) -> None:
-        self.processes_stay = affinity.available()
+    def __init__(self, settings: Settings) -> None:
+        self.processes_stay = affinity.available() and has_worker_module(settings)
 
     def prepare(self, context: JobContext) -> SparkJob:
+        context.settings = with_master(context.settings)
         # 1. The job's local folder: what the source's processes read. It goes with the job.
         directory = tempfile.mkdtemp(prefix="job-", dir=scratch_folder())
         context.at_end.add(lambda: shutil.rmtree(directory, ignore_errors=True))
@@ -65,7 +68,8 @@ class SparkEngine(Engine):
         folder = None if remote else claim_folder(context, LOCAL, directory)
         # 3. Spark. A folder on a file system that only Spark knows can be looked at from now on.
         lasting = not all(one.ends_within(FEW_RECORDS) for one in spec.graph.graph.enumerators.values())
-        session = get_session(context.settings, context.name, lasting)
+        session = job_session(context.settings, context.name, lasting, not remote)
+        context.at_end.add(lambda: release_session(session))
         if folder is None:
             folder = claim_folder(context, HadoopStorage(session), directory)
         storage = hadoop_options(session, context.settings.spark)

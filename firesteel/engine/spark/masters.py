@@ -12,7 +12,10 @@ import socket
 
 from firesteel.errors import ConfigurationError, SetupError
 
-__all__ = ["check_master", "check_name", "is_local"]
+__all__ = ["AUTO", "check_master", "check_name", "is_local"]
+
+AUTO = "auto"
+"""The master of the Spark application that the program is part of, or this machine."""
 
 CONNECT_SECONDS = 3.0
 _PREFIX = "spark://"
@@ -28,7 +31,7 @@ def is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-_NAME = re.compile(r"memory|local|local\[(\d+|\*)(, *\d+)?\]|local-cluster\[.*\]|yarn|(spark|k8s)://.+")
+_NAME = re.compile(r"auto|memory|local|local\[(\d+|\*)(, *\d+)?\]|local-cluster\[.*\]|yarn|(spark|k8s)://.+")
 _EXAMPLES = {
     "memory": "memory",
     "local": "local",

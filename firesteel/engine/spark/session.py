@@ -1,184 +1,184 @@
-"""The Spark session: found or started, with what Firesteel needs and nothing that slows a short job down."""
+"""The sessions that jobs run in: our own, beside the user's, on the same Spark context.
+
+A session has SQL settings, temporary views and data sources of its own. So a job in a notebook or under spark-submit
+leaves the user's session as it is, and two jobs side by side have each their own settings. Spark never forgets all of a
+session, so one that a job has left serves the next job.
+"""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import importlib
 import logging
 import os
-import socket
 import sys
 import threading
+from collections.abc import Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from pyspark import SparkContext
+from pyspark import RDD, SparkContext
 from pyspark.sql import SparkSession
 
 from firesteel.engine.imports import IMPORTS, JobFiles
-from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.settings import Settings
 from firesteel.engine.shipping import archive_of
-from firesteel.engine.spark.errors import first_lines
-from firesteel.engine.spark.home import SparkHome, spark_home
-from firesteel.engine.spark.java import find_java
-from firesteel.engine.spark.jvm_process import (
-    no_jvm_left_behind,
-    own_interrupts,
-    remove_with_jvm,
-    temporary_folder_flag,
-)
-from firesteel.engine.spark.masters import check_master, is_local
-from firesteel.engine.spark.output import LOG_LEVEL, forward_worker_output
-from firesteel.engine.spark.submit_settings import submitted_by_file
-from firesteel.engine.spark.warmup import warm_up_later
-from firesteel.errors import ConfigurationError, SetupError
+from firesteel.engine.spark.callbacks import not_a_failed_batch
+from firesteel.engine.spark.context import running_session, start_spark
+from firesteel.engine.spark.masters import is_local
+from firesteel.engine.spark.session_settings import FILE_MANAGER, WORKER_MODULE, session_settings
 
-__all__ = ["get_session", "import_paths", "ship_files"]
+__all__ = ["get_session", "import_paths", "job_session", "keep_to_df", "release_session", "ship_files"]
+
+logger = logging.getLogger("firesteel")
 
 _LOCK = threading.Lock()
 
-_STATE_STORE = "spark.sql.streaming.stateStore"
 
-DEFAULTS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    # The state store: RocksDB, and per batch only what changed is uploaded.
-    f"{_STATE_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-    f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
-    # RocksDB's memory is outside the JVM's heap: without a limit it would grow with the state.
-    f"{_STATE_STORE}.rocksdb.boundedMemoryUsage": "true",
-    f"{_STATE_STORE}.rocksdb.maxMemoryUsageMB": "512",
-    # With a limit, indexes of blocks have to share it, too. With the small blocks that are Spark's default they do not
-    # fit when the state is some hundred MB large; then every read loads and unpacks one again, which takes 1.7 ms
-    # instead of 0.05.
-    f"{_STATE_STORE}.rocksdb.blockSizeKB": "32",
-    # Counting rows would cost every write a read.
-    f"{_STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
-    # A subtask is a partition: nothing may merge or split partitions behind our back.
-    "spark.sql.adaptive.enabled": "false",
-    # Plans are tiny and run for a few rows a task: generating and compiling Java for them costs more than it saves.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.python.worker.reuse": "true",
-    "spark.python.daemon.module": "firesteel.engine.spark.daemon",
-    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    "spark.sql.streaming.numRecentProgressUpdates": "20",
-    # Spark's own default, here because jobs that share a session may ask for other numbers.
-    "spark.sql.streaming.minBatchesToRetain": "100",
-    # Frames are large rows: few of them make a batch on the way to Python.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
-    # And few bytes: each running task has such a batch in memory.
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
-}
+class _Sessions:
+    """Sessions of our own on one context."""
 
-_FEW_ARENAS = ("MALLOC_ARENA_MAX", "2")
-"""The C library gives threads heaps of their own, and Spark's state server is a new thread in every batch: what RocksDB
-frees in one is not found by the next, and the JVM takes several times the memory that RocksDB is allowed."""
+    def __init__(self, root: SparkSession) -> None:
+        self.root = root
+        self.context = root.sparkContext
+        self.conf = dict(self.context.getConf().getAll())
+        """What the context was started with."""
+        self._to_df = RDD.toDF
+        self._idle: list[SparkSession] = []
+        self._made: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
+        """Our settings in each."""
+        self._shared: dict[str, SparkSession] = {}
+        self._file_manager = _class_is_there(root.sparkContext._jvm, FILE_MANAGER[1])
+        self.in_use = 0
+        logging.getLogger("py4j.clientserver").addFilter(not_a_failed_batch)
+        self._warn_of_worker_module()
 
-LOCAL = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.ui.bindAddress": "127.0.0.1",
-    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-    "spark.shuffle.compress": "false",
-    "spark.shuffle.spill.compress": "false",
-    "spark.broadcast.compress": "false",
-}
+    def take(self, settings: Settings, local_files: bool) -> SparkSession:
+        """A session for one job, which gives it back."""
+        session = self._idle.pop() if self._idle else self._new()
+        self.in_use += 1
+        self._apply(session, settings, local_files)
+        return session
+
+    def give_back(self, session: SparkSession) -> None:
+        if session in self._made and session not in self._idle:
+            self.in_use -= 1
+            self._idle.append(session)
+
+    def shared(self, purpose: str, settings: Settings) -> SparkSession:
+        """A session for all that has the same purpose."""
+        session = self._shared.get(purpose)
+        if session is None:
+            session = self._shared[purpose] = self._new()
+        self._apply(session, settings, local_files=True)
+        return session
+
+    def _new(self) -> SparkSession:
+        session = self.root.newSession()
+        self.keep_to_df()
+        self._made[session] = {}
+        return session
+
+    def keep_to_df(self) -> None:
+        """PySpark has ``rdd.toDF()`` make frames of the session that was made last. It shall be the user's."""
+        RDD.toDF = self._to_df
+
+    def _apply(self, session: SparkSession, settings: Settings, local_files: bool) -> None:
+        local_files = local_files and self._file_manager
+        wanted = session_settings(self.conf, settings.spark, is_local(self.context.master), local_files)
+        for key in settings.spark.keys() & wanted.keys():
+            # What a session cannot change belongs to the context.
+            if not session.conf.isModifiable(key):
+                del wanted[key]
+        before = self._made[session]
+        for key in before.keys() - wanted.keys():
+            if key in self.conf:
+                session.conf.set(key, self.conf[key])
+            else:
+                session.conf.unset(key)
+        for key, value in wanted.items():
+            if before.get(key) != value:
+                session.conf.set(key, value)
+        self._made[session] = wanted
+        self._warn_of_settings({key: value for key, value in settings.spark.items() if key not in wanted})
+
+    def _warn_of_worker_module(self) -> None:
+        key, module = WORKER_MODULE
+        if self.conf.get(key) != module:
+            logger.warning(
+                "this Spark application was started without Firesteel's worker module, and cannot change that while it "
+                "runs. Jobs give the same results, but the batches of a subtask run in any Python worker: open() is "
+                "called in each of them, attributes of a function do not last from batch to batch, close() may be "
+                "missing, state in memory is read again from the store, and workers start slower. Start the "
+                "application with %s=%s to have all that.",
+                key,
+                module,
+            )
+
+    def _warn_of_settings(self, asked: Mapping[str, str]) -> None:
+        without_effect = sorted(key for key, value in asked.items() if self.conf.get(key) != value)
+        if without_effect:
+            logger.warning(
+                "Spark runs already, so these settings of the job have no effect: %s. They count when they are set for "
+                "the application that starts Spark.",
+                ", ".join(without_effect),
+            )
 
 
-ELSEWHERE = {f"spark.executorEnv.{_FEW_ARENAS[0]}": _FEW_ARENAS[1]}
+_sessions: _Sessions | None = None
 
 
-def get_session(settings: Settings, name: str, lasting: bool = False) -> SparkSession:
-    """The running session if its master fits, else a new one; ``lasting`` says whether it will have much to do."""
+def _of_spark(settings: Settings, name: str, lasting: bool) -> tuple[_Sessions, bool]:
+    """The sessions of the running context, or of a new one, and whether it is new."""
+    global _sessions
+    root = running_session(settings)
+    fresh = root is None
+    if root is None:
+        root = start_spark(settings, name, lasting)
+    if _sessions is None or _sessions.context is not root.sparkContext:
+        _sessions = _Sessions(root)
+        if fresh and is_local(root.sparkContext.master):
+            atexit.register(_close_stores, _sessions)
+    return _sessions, fresh
+
+
+def job_session(settings: Settings, name: str, lasting: bool = False, local_files: bool = True) -> SparkSession:
+    """A session for one job, to be given back with :func:`release_session`. Starts Spark where it does not run.
+
+    ``lasting`` says whether the job will have much to do, ``local_files`` whether its checkpoint is in a local folder.
+    """
     with _LOCK:
-        running = SparkContext._active_spark_context
-        if running is not None:
-            session = SparkSession.builder.getOrCreate()
-            _check_master(settings, session)
-            _apply(session, settings)
-            return session
-        return _start(settings, name, lasting)
-
-
-def _check_master(settings: Settings, session: SparkSession) -> None:
-    wanted, there = settings.master, session.sparkContext.master
-    if is_local(wanted) and is_local(there):
-        return
-    if wanted != there:
-        raise ConfigurationError(
-            f"The job asks for the Spark master {wanted!r}, but this process already has a session on {there!r}. "
-            "A process has one Spark session: stop it first, or run the job in a process of its own."
-        )
-
-
-def _apply(session: SparkSession, settings: Settings) -> None:
-    """Settings that can change while a session lives."""
-    for key, value in {**DEFAULTS, **settings.spark}.items():
-        if key.startswith("spark.sql.") and session.conf.isModifiable(key):
-            session.conf.set(key, value)
-
-
-def _start(settings: Settings, name: str, lasting: bool) -> SparkSession:
-    # The bridge to the JVM logs every call that ends in an exception; what fails is raised, so it need not say so.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    check_master(settings.master)
-    java = find_java()
-    os.environ["JAVA_HOME"] = str(java.home)
-    local = is_local(settings.master)
-    # No folder for tables in the user's working directory.
-    warehouse = {"spark.sql.warehouse.dir": str(scratch_folder() / "warehouse")}
-    options = {**DEFAULTS, **warehouse, **(LOCAL if local else ELSEWHERE), **settings.spark}
-    if settings.ui:
-        options["spark.ui.enabled"] = "true"
-    if local:
-        # Workers run this interpreter, and find what this process can import.
-        options.setdefault("spark.pyspark.python", sys.executable)
-        # Blocks of records, in a folder that only this user can open.
-        options.setdefault("spark.local.dir", str(scratch_folder()))
-    home = spark_home(java)
-    _export(home, options, quick=settings.jit == "quick" or (settings.jit == "auto" and not lasting))
-    master = settings.master if settings.master != "local" else f"local[{os.cpu_count() or 1}]"
-    builder = SparkSession.builder.master(master).appName(name)
-    for key, value in options.items():
-        builder = builder.config(key, value)
-    threading.Thread(target=_preload, name="preload", daemon=True).start()
-    submitted = {"spark.master": master, "spark.app.name": name, **options}
-    with no_jvm_left_behind(), own_interrupts():
-        try:
-            with submitted_by_file(submitted, scratch_folder()):
-                # Before PySpark starts the JVM for the session: it would put all settings on the command line.
-                SparkContext._ensure_initialized()
-            session = builder.getOrCreate()
-            remove_with_jvm(session.sparkContext._jvm, scratch_folder())
-        except Exception as error:
-            # As long as the JVM lives: its exceptions are asked for their texts there, so they are no causes either.
-            raise _setup_error(error, master, options) from None
-    forward_worker_output(session.sparkContext._jvm)
-    _skip_installed_sources(session.sparkContext._jvm)
-    if local:
-        atexit.register(_close_stores, session)
+        sessions, fresh = _of_spark(settings, name, lasting)
+        session = sessions.take(settings, local_files)
+    if fresh and is_local(session.sparkContext.master):
         threading.Thread(target=_first_steps, args=(session,), name="spark-first-steps", daemon=True).start()
-    if home is not None and not home.archive.exists():
-        warm_up_later(home)
     return session
 
 
-def _preload() -> None:
-    """Loads what PySpark will load for the first batch. This process has nothing else to do while the JVM starts."""
-    for name in ("pyarrow", "pandas", "pyspark.sql.streaming.stateful_processor"):
-        with contextlib.suppress(Exception):
-            importlib.import_module(name)
+def release_session(session: SparkSession) -> None:
+    """The job has ended, and its session may serve another one."""
+    with _LOCK:
+        if _sessions is not None:
+            _sessions.give_back(session)
 
 
-def _skip_installed_sources(jvm: Any) -> None:
-    """Registering a data source makes Spark look for installed packages that bring some, in a process of its own."""
-    with contextlib.suppress(Exception):
-        companion = getattr(jvm.org.apache.spark.sql.execution.datasources, "DataSourceManager$")
-        manager = getattr(companion, "MODULE$")
-        if manager.dataSourceBuilders().isEmpty():
-            getattr(manager, "dataSourceBuilders_$eq")(jvm.scala.Some(jvm.PythonUtils.toScalaMap({})))
+def get_session(settings: Settings, purpose: str) -> SparkSession:
+    """A session of ours that all share who name the same purpose."""
+    with _LOCK:
+        return _of_spark(settings, purpose, lasting=False)[0].shared(purpose, settings)
+
+
+def keep_to_df() -> None:
+    """For the callback of a query: PySpark makes a session object for every batch."""
+    if _sessions is not None:
+        _sessions.keep_to_df()
+
+
+def _class_is_there(jvm: Any, name: str) -> bool:
+    try:
+        return jvm.java.lang.Class.forName(name) is not None
+    except Exception:
+        return False
 
 
 def _first_steps(session: SparkSession) -> None:
@@ -188,7 +188,7 @@ def _first_steps(session: SparkSession) -> None:
         session.range(1).mapInArrow(lambda batches: batches, "id long").toArrow()
 
 
-def _close_stores(session: SparkSession) -> None:
+def _close_stores(sessions: _Sessions) -> None:
     """Closes the state stores before the JVM ends, which Spark leaves to chance.
 
     RocksDB works in threads of its own. When the JVM's exit takes away what they use, they may crash, and the JVM
@@ -196,64 +196,10 @@ def _close_stores(session: SparkSession) -> None:
     """
     # Whatever goes wrong now, the program is done, and what it stored is safe.
     with contextlib.suppress(Exception):
-        jvm = session.sparkContext._jvm
-        if jvm is not None and not session.streams.active:
+        jvm = SparkContext._jvm
+        if jvm is not None and not sessions.in_use and not sessions.root.streams.active:
             companion = getattr(jvm.org.apache.spark.sql.execution.streaming.state, "StateStore$")
             getattr(companion, "MODULE$").stop()
-
-
-def _export(home: SparkHome | None, options: dict[str, str], quick: bool) -> None:
-    """What the JVM learns from its environment."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault(*_FEW_ARENAS)
-    os.environ[LOG_LEVEL] = str(logging.getLogger().getEffectiveLevel())
-    if home is None:
-        return
-    os.environ["SPARK_HOME"] = str(home.path)
-    flags = [f"-Xmx{options.get('spark.driver.memory', '1g')}", *temporary_folder_flag(scratch_folder())]
-    if quick:
-        # Without the compiler that takes its time Spark starts a fifth faster; but a count of millions then takes a
-        # fifth longer, and a call of the state store three times as long.
-        flags.append("-XX:TieredStopAtLevel=1")
-    making = os.environ.get("FIRESTEEL_MAKE_ARCHIVE")
-    if making:
-        flags.append(f"-XX:ArchiveClassesAtExit={making}")
-    elif home.archive.exists():
-        flags.append(f"-XX:SharedArchiveFile={home.archive}")
-    os.environ["FIRESTEEL_JVM_FLAGS"] = " ".join(flags)
-
-
-def _setup_error(error: Exception, master: str, options: dict[str, str]) -> Exception:
-    text = str(error)
-    # Spark's JVM may end itself over a port without a message to us. So look at the ports it was told to use.
-    taken = [key for key, value in options.items() if key.endswith(".port") and _answers(value)]
-    if taken:
-        ports = ", ".join(f"{options[key]} ({key})" for key in taken)
-        return SetupError(
-            f"Spark cannot start: a port it was told to use is taken: {ports}. Free it or choose another."
-        )
-    if "BindException" in text or "Address already in use" in text:
-        return SetupError(f"Spark cannot start: a port it was told to use is taken. {_first_line(text, 'Bind')}")
-    if "JAVA_GATEWAY_EXITED" in text:
-        return SetupError(
-            f"Spark's JVM ended before it was ready. Is Java in {os.environ.get('JAVA_HOME')} a working one?"
-        )
-    if "All masters are unresponsive" in text or "Failed to connect" in text:
-        return SetupError(f"Nothing answers at the Spark master {master!r}.")
-    return SetupError(f"Spark could not be started on {master!r}: {first_lines(text)}")
-
-
-def _answers(port: str) -> bool:
-    if not port.isdigit() or not 0 < int(port) < 65536:
-        return False
-    with socket.socket() as probe:
-        probe.settimeout(1)
-        return probe.connect_ex(("127.0.0.1", int(port))) == 0
-
-
-def _first_line(text: str, containing: str) -> str:
-    return next((line.strip() for line in text.splitlines() if containing in line), "")
 
 
 def import_paths(settings: Settings) -> tuple[str, ...]:

@@ -28,9 +28,7 @@ _ROWS = 16384
 
 def own_session() -> SparkSession:
     """A session whose settings are not those of running jobs, on the same Spark."""
-    session = get_session(Settings(), "state processor").newSession()
-    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "10000")
-    return session
+    return get_session(Settings(spark={"spark.sql.execution.arrow.maxRecordsPerBatch": "10000"}), "state processor")
 
 
 def read_frame(files: list[str], schema: pa.Schema) -> DataFrame:

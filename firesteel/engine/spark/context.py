@@ -1,0 +1,249 @@
+"""Spark's context: the one that runs in this process, or a new one with what Firesteel needs and nothing that slows a
+short job down.
+
+A new one is started in a JVM of ours, in the JVM of ``spark-submit``, or in the one that a stopped context has left.
+What the user set counts in each case: ``spark-defaults.conf``, the arguments of ``spark-submit``, and the settings
+of the job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import os
+import socket
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from firesteel.engine.scratch import scratch_folder
+from firesteel.engine.settings import Settings
+from firesteel.engine.spark.errors import first_lines
+from firesteel.engine.spark.home import SparkHome, spark_home
+from firesteel.engine.spark.java import Java, find_java
+from firesteel.engine.spark.jvm_process import (
+    no_jvm_left_behind,
+    own_interrupts,
+    remove_with_jvm,
+    temporary_folder_flag,
+)
+from firesteel.engine.spark.masters import AUTO, check_master, is_local
+from firesteel.engine.spark.output import LOG_LEVEL, forward_worker_output
+from firesteel.engine.spark.session_settings import CONTEXT, ELSEWHERE, FEW_ARENAS, LOCAL_CONTEXT, WORKER_MODULE
+from firesteel.engine.spark.spark_defaults import spark_defaults
+from firesteel.engine.spark.submit_settings import submitted_by_file
+from firesteel.engine.spark.warmup import warm_up_later
+from firesteel.errors import ConfigurationError, SetupError
+
+__all__ = ["has_worker_module", "running_session", "start_spark", "with_master"]
+
+_DRIVER_MEMORY = "spark.driver.memory"
+_FOR_THE_LAUNCHER = tuple(
+    f"spark.driver.{what}" for what in ("defaultJavaOptions", "extraJavaOptions", "extraClassPath", "extraLibraryPath")
+)
+"""What Spark's own launcher puts on the JVM's command line. The home that is made here has none."""
+
+_ours: Any = None
+"""The connection to the JVM that was started here."""
+
+
+def with_master(settings: Settings) -> Settings:
+    """Settings with the master that ``auto`` stands for: the running application's, the one that Spark's own settings
+    name, or this machine."""
+    if settings.master != AUTO:
+        return settings
+    running = SparkContext._active_spark_context
+    master = running.master if running is not None else _users_settings().get("spark.master", "local")
+    return replace(settings, master=master)
+
+
+def has_worker_module(settings: Settings) -> bool:
+    """Whether workers of the context that runs, or would be started, are forked from our own process."""
+    running = SparkContext._active_spark_context
+    key, module = WORKER_MODULE
+    if running is not None:
+        return bool(running.getConf().get(key) == module)
+    return {**dict([WORKER_MODULE]), **_users_settings(), **settings.spark}[key] == module
+
+
+def running_session(settings: Settings) -> SparkSession | None:
+    """The session that this process has, which is the user's; None where Spark does not run."""
+    running = SparkContext._active_spark_context
+    if running is None:
+        return None
+    if settings.master not in (AUTO, running.master) and not (is_local(settings.master) and is_local(running.master)):
+        raise ConfigurationError(
+            f"The job asks for the Spark master {settings.master!r}, but this process already has a session on "
+            f"{running.master!r}. A process has one Spark context: stop it first, or run the job in a process of its "
+            "own."
+        )
+    # Without options it changes nothing. It makes a session only for a bare context.
+    return SparkSession.builder.getOrCreate()
+
+
+def _users_settings() -> dict[str, str]:
+    """What the user set for Spark, outside of the job."""
+    if _others_jvm():
+        SparkContext._ensure_initialized()
+        # The properties of the JVM, where spark-submit puts what it was given.
+        return dict(SparkConf().getAll())
+    return spark_defaults()
+
+
+def _others_jvm() -> bool:
+    """Whether there is a JVM that was not started here: by spark-submit, or by PySpark for a context that has ended."""
+    if SparkContext._gateway is None:
+        return "PYSPARK_GATEWAY_PORT" in os.environ
+    return SparkContext._gateway is not _ours
+
+
+def start_spark(settings: Settings, name: str, lasting: bool) -> SparkSession:
+    """A new context and its first session; ``lasting`` says whether it will have much to do."""
+    # The bridge to the JVM logs every call that ends in an exception; what fails is raised, so it need not say so.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    settings = with_master(settings)
+    check_master(settings.master)
+    master = settings.master if settings.master != "local" else f"local[{os.cpu_count() or 1}]"
+    options = context_options(settings, name, _users_settings())
+    java, home = None, None
+    if not _others_jvm():
+        java = find_java()
+        home = None if options.keys() & set(_FOR_THE_LAUNCHER) else spark_home(java)
+        quick = settings.jit == "quick" or (settings.jit == "auto" and not lasting)
+        _export(java, home, options, quick)
+    threading.Thread(target=_preload, name="preload", daemon=True).start()
+    with no_jvm_left_behind(), own_interrupts():
+        try:
+            session = _create(master, options, settings.spark, java is not None)
+            remove_with_jvm(session.sparkContext._jvm, scratch_folder())
+        except Exception as error:
+            # As long as the JVM lives: its exceptions are asked for their texts there, so they are no causes either.
+            raise _setup_error(error, master, options) from None
+    if java is not None:
+        forward_worker_output(session.sparkContext._jvm)
+        _skip_installed_sources(session.sparkContext._jvm)
+    if home is not None and not home.archive.exists():
+        warm_up_later(home)
+    return session
+
+
+def context_options(settings: Settings, name: str, users: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a new context: ours, over them the user's, over them the job's.
+
+    Sessions have SQL settings of their own. Here are only those that the user has set for all of them.
+    """
+    # No folder for tables in the user's working directory.
+    warehouse = {"spark.sql.warehouse.dir": str(scratch_folder() / "warehouse")}
+    local = is_local(settings.master)
+    options = {"spark.app.name": name, **CONTEXT, **warehouse, **(LOCAL_CONTEXT if local else ELSEWHERE), **users}
+    options |= {key: value for key, value in settings.spark.items() if not key.startswith("spark.sql.")}
+    if settings.ui:
+        options["spark.ui.enabled"] = "true"
+    if local:
+        # Workers run this interpreter, and find what this process can import.
+        options.setdefault("spark.pyspark.python", sys.executable)
+        # Blocks of records, in a folder that only this user can open.
+        options.setdefault("spark.local.dir", str(scratch_folder()))
+    return options
+
+
+def _create(master: str, options: dict[str, str], asked: Mapping[str, str], own_jvm: bool) -> SparkSession:
+    global _ours
+    builder = SparkSession.builder.master(master)
+    if own_jvm and SparkContext._gateway is None:
+        with submitted_by_file({**options, "spark.master": master}, scratch_folder()):
+            # Before PySpark starts the JVM for the session: it would put all settings on the command line.
+            SparkContext._ensure_initialized()
+        _ours = SparkContext._gateway
+    else:
+        SparkContext._ensure_initialized()
+        for key, value in options.items():
+            builder = builder.config(key, value)
+    for key, value in asked.items():
+        # Others are for the job's session alone.
+        if key.startswith("spark.sql.") and not _of_a_session(SparkContext._jvm, key):
+            builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _of_a_session(jvm: Any, key: str) -> bool:
+    """Whether Spark knows an SQL setting and lets a session change it."""
+    known = getattr(getattr(jvm.org.apache.spark.sql.internal, "SQLConf$"), "MODULE$")
+    return bool(known.containsConfigKey(key) and not known.isStaticConfigKey(key))
+
+
+def _preload() -> None:
+    """Loads what PySpark will load for the first batch. This process has nothing else to do while the JVM starts."""
+    for name in ("pyarrow", "pandas", "pyspark.sql.streaming.stateful_processor"):
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+
+
+def _skip_installed_sources(jvm: Any) -> None:
+    """Registering a data source makes Spark look for installed packages that bring some, in a process of its own."""
+    with contextlib.suppress(Exception):
+        companion = getattr(jvm.org.apache.spark.sql.execution.datasources, "DataSourceManager$")
+        manager = getattr(companion, "MODULE$")
+        if manager.dataSourceBuilders().isEmpty():
+            getattr(manager, "dataSourceBuilders_$eq")(jvm.scala.Some(jvm.PythonUtils.toScalaMap({})))
+
+
+def _export(java: Java, home: SparkHome | None, options: Mapping[str, str], quick: bool) -> None:
+    """What the JVM learns from its environment."""
+    os.environ["JAVA_HOME"] = str(java.home)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault(*FEW_ARENAS)
+    os.environ[LOG_LEVEL] = str(logging.getLogger().getEffectiveLevel())
+    if home is None:
+        return
+    os.environ["SPARK_HOME"] = str(home.path)
+    flags = [f"-Xmx{options.get(_DRIVER_MEMORY, '1g')}", *temporary_folder_flag(scratch_folder())]
+    if quick:
+        # Without the compiler that takes its time Spark starts a fifth faster; but a count of millions then takes a
+        # fifth longer, and a call of the state store three times as long.
+        flags.append("-XX:TieredStopAtLevel=1")
+    making = os.environ.get("FIRESTEEL_MAKE_ARCHIVE")
+    if making:
+        flags.append(f"-XX:ArchiveClassesAtExit={making}")
+    elif home.archive.exists():
+        flags.append(f"-XX:SharedArchiveFile={home.archive}")
+    os.environ["FIRESTEEL_JVM_FLAGS"] = " ".join(flags)
+
+
+def _setup_error(error: Exception, master: str, options: Mapping[str, str]) -> Exception:
+    text = str(error)
+    # Spark's JVM may end itself over a port without a word to us. So look at the ports it was told to use.
+    taken = [key for key, value in options.items() if key.endswith(".port") and _answers(value)]
+    if taken:
+        ports = ", ".join(f"{options[key]} ({key})" for key in taken)
+        return SetupError(
+            f"Spark cannot start: a port it was told to use is taken: {ports}. Free it or choose another."
+        )
+    if "BindException" in text or "Address already in use" in text:
+        return SetupError(f"Spark cannot start: a port it was told to use is taken. {_first_line(text, 'Bind')}")
+    if "JAVA_GATEWAY_EXITED" in text:
+        return SetupError(
+            f"Spark's JVM ended before it was ready. Is Java in {os.environ.get('JAVA_HOME')} a working one?"
+        )
+    if "All masters are unresponsive" in text or "Failed to connect" in text:
+        return SetupError(f"Nothing answers at the Spark master {master!r}.")
+    return SetupError(f"Spark could not be started on {master!r}: {first_lines(text)}")
+
+
+def _answers(port: str) -> bool:
+    if not port.isdigit() or not 0 < int(port) < 65536:
+        return False
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", int(port))) == 0
+
+
+def _first_line(text: str, containing: str) -> str:
+    return next((line.strip() for line in text.splitlines() if containing in line), "")

@@ -1,0 +1,113 @@
+"""What Firesteel sets in Spark, where it sets it, and what it leaves to the user.
+
+Settings of the *context* hold for all that runs in it, and only who starts it can make them. Those of the *session* are
+set in sessions of our own (see :mod:`.session`). A user's settings win over both, apart from the few without which a
+job would be wrong: these hold in our own sessions, and so concern nobody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = [
+    "CONTEXT",
+    "ELSEWHERE",
+    "FEW_ARENAS",
+    "FILE_MANAGER",
+    "LOCAL_CONTEXT",
+    "REQUIRED",
+    "SESSION",
+    "WORKER_MODULE",
+    "session_settings",
+]
+
+_STREAMING = "spark.sql.streaming"
+_STATE_STORE = f"{_STREAMING}.stateStore"
+
+WORKER_MODULE = ("spark.python.daemon.module", "firesteel.engine.spark.daemon")
+"""The process that Python workers are forked from."""
+
+CONTEXT = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.python.worker.reuse": "true",
+    WORKER_MODULE[0]: WORKER_MODULE[1],
+}
+
+FEW_ARENAS = ("MALLOC_ARENA_MAX", "2")
+"""The C library gives threads heaps of their own, and Spark's state server is a new thread in every batch: what RocksDB
+frees in one is not found by the next, and the JVM takes several times the memory that RocksDB is allowed."""
+
+LOCAL_CONTEXT = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.bindAddress": "127.0.0.1",
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
+    "spark.broadcast.compress": "false",
+}
+
+ELSEWHERE = {f"spark.executorEnv.{FEW_ARENAS[0]}": FEW_ARENAS[1]}
+
+REQUIRED = {
+    # Spark's other provider has no transformWithState.
+    f"{_STATE_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    # A subtask is a partition: nothing may merge or split partitions.
+    "spark.sql.adaptive.enabled": "false",
+    # The coordinator says which batches there are.
+    f"{_STREAMING}.noDataMicroBatches.enabled": "false",
+}
+"""Without these a job would be wrong: they win over what the context was started with."""
+
+SESSION = {
+    # Per batch only what changed of the state is uploaded.
+    f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
+    # RocksDB's memory is outside the JVM's heap: without a limit it would grow with the state.
+    f"{_STATE_STORE}.rocksdb.boundedMemoryUsage": "true",
+    f"{_STATE_STORE}.rocksdb.maxMemoryUsageMB": "512",
+    # With a limit, indexes of blocks have to share it, too. With the small blocks that are Spark's default they do not
+    # fit when the state is some hundred MB large; then every read loads and unpacks one again, which takes 1.7 ms
+    # instead of 0.05.
+    f"{_STATE_STORE}.rocksdb.blockSizeKB": "32",
+    # Counting rows would cost every write a read.
+    f"{_STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
+    # Plans are tiny and run for a few rows a task: generating and compiling Java for them costs more than it saves.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    f"{_STREAMING}.numRecentProgressUpdates": "20",
+    # Frames are large rows: few of them make a batch on the way to Python.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+    # And few bytes: each running task has such a batch in memory.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
+}
+
+_LOCAL_SESSION = {f"{_STREAMING}.checkpoint.fileChecksum.enabled": "false"}
+
+FILE_MANAGER = (
+    f"{_STREAMING}.checkpointFileManagerClass",
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
+)
+"""How files of a checkpoint in a local folder are written. Spark's default asks a process (readlink) for every look at
+a file, seven times in a batch of one keyed stage. Both write a file beside its place and rename it."""
+
+
+def session_settings(
+    context: Mapping[str, str], asked: Mapping[str, str], local: bool, local_files: bool
+) -> dict[str, str]:
+    """The settings of a session of our own: what the job asks for, then what the context was started with, then ours.
+
+    ``local`` says whether tasks run on this machine, ``local_files`` whether the checkpoint is in a folder of it.
+
+    >>> made = session_settings({"spark.sql.codegen.wholeStage": "true", "spark.sql.adaptive.enabled": "true"},
+    ...     {"spark.sql.streaming.minBatchesToRetain": "2", "spark.app.name": "x"}, local=True, local_files=True)
+    >>> made["spark.sql.adaptive.enabled"], made["spark.sql.streaming.minBatchesToRetain"]
+    ('false', '2')
+    >>> "spark.sql.codegen.wholeStage" in made, "spark.app.name" in made
+    (False, False)
+    """
+    ours = {**SESSION, **(_LOCAL_SESSION if local else {}), **(dict([FILE_MANAGER]) if local_files else {})}
+    return {
+        **{key: value for key, value in ours.items() if key not in context},
+        **REQUIRED,
+        **{key: value for key, value in asked.items() if key.startswith("spark.sql.")},
+    }
