@@ -33,6 +33,7 @@ from sparkkit import REPOSITORY, AppendSink, eventually, notes, spark_env
 
 from firesteel.common import CheckpointStatistics
 from firesteel.datastream import KeyedProcessFunction
+from firesteel.durable.cells import HEADER
 from firesteel.engine.manifest import stored_folder
 from firesteel.engine.processes import jvm_process
 from firesteel.engine.query_files import check_query
@@ -43,7 +44,6 @@ from firesteel.engine.spark.session import get_session
 from firesteel.engine.spark.session_settings import FILE_MANAGER
 from firesteel.runtime.partitions import murmur3_int, partition_tokens
 from firesteel.runtime.state.spark_store import SparkStore
-from firesteel.runtime.state.store import HEADER
 
 PAGE = REPOSITORY / "docs" / "spark-internals.md"
 

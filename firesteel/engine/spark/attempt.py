@@ -133,6 +133,12 @@ class BatchAttempt(Attempt):
         self._frame = frame
 
     def run(self, savepoints: SparkSavepoints) -> None:
+        try:
+            self._run()
+        except Exception as error:
+            raise translate(error, self.shared.folder.query) from error
+
+    def _run(self) -> None:
         """What is done is not done again where only a sink's commit failed."""
         context, done = self.context, self.shared.batch_done
         if not done.is_set():
