@@ -14,16 +14,16 @@ import zipfile
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
 
 from firesteel.common.configuration import Configuration
 from firesteel.errors import ConfigurationError, ProgramError, short_repr
+from firesteel.filesystems import is_remote, resolved
 
 __all__ = ["CachedFile", "Dependencies", "check_executable"]
 
 
 class CachedFile(NamedTuple):
-    """A file or folder that functions find by its name."""
+    """A file or folder, perhaps of another file system, that functions find by its name."""
 
     name: str
     path: str
@@ -89,19 +89,12 @@ class Dependencies:
         return replace(self, archives=(*self.archives, (os.path.abspath(path), name)))
 
     def with_cached_file(self, name: str, place: str, executable: bool) -> Dependencies:
-        parts = urlsplit(place)
-        # A single letter is a drive, not a scheme.
-        if len(parts.scheme) > 1 and parts.scheme != "file":
-            raise ProgramError(
-                f"register_cached_file() takes a local path or a file: URI, got {place!r}. Copy it to this machine "
-                "first; workers on other machines get it from here."
-            )
-        path = unquote(parts.path) if parts.scheme == "file" else place
-        if not os.path.exists(path):
+        path = resolved(place, "register_cached_file(): the file's path")
+        if not is_remote(path) and not os.path.exists(path):
             raise ProgramError(f"register_cached_file(): there is no {place!r}.")
         if any(known.name == name for known in self.cached_files):
             raise ProgramError(f"register_cached_file(): a file {name!r} was registered already. Take another name.")
-        return replace(self, cached_files=(*self.cached_files, CachedFile(name, os.path.abspath(path), executable)))
+        return replace(self, cached_files=(*self.cached_files, CachedFile(name, path, executable)))
 
 
 def check_executable(python: str) -> None:

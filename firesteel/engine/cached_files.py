@@ -8,15 +8,16 @@ import shutil
 import tarfile
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from firesteel.datastream.dependencies import Dependencies
+from firesteel.datastream.dependencies import CachedFile, Dependencies
 from firesteel.datastream.functions import DistributedCache
 from firesteel.engine.imports import JobFiles
 from firesteel.errors import ProgramError
+from firesteel.filesystems import StorageOptions, file_system_of, is_remote
 
-__all__ = ["JobCache", "place", "sources"]
+__all__ = ["JobCache", "fetched", "place", "sources"]
 
 INDEX = "cached.json"
 """In a job's folder: for each name its place there, and whether it can be executed."""
@@ -42,6 +43,28 @@ class JobCache(DistributedCache):
             # An archive of Spark's loses it on the way to another machine.
             os.chmod(path, 0o700)
         return path
+
+
+def fetched(dependencies: Dependencies, folder: Path, options: StorageOptions) -> Dependencies:
+    """The same with files of other file systems copied to a folder."""
+    local = [
+        cached._replace(path=_fetch(cached, folder / str(number), options)) if is_remote(cached.path) else cached
+        for number, cached in enumerate(dependencies.cached_files)
+    ]
+    return replace(dependencies, cached_files=tuple(local))
+
+
+def _fetch(cached: CachedFile, folder: Path, options: StorageOptions) -> str:
+    files, target = file_system_of(cached.path, options), folder / cached.path.rpartition("/")[2]
+    for path in files.names(cached.path) if files.is_folder(cached.path) else [cached.path]:
+        copied = target / path[len(cached.path) :].lstrip("/") if path != cached.path else target
+        copied.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with files.open_input(path) as source, copied.open("wb") as sink:
+                shutil.copyfileobj(source, sink, 1 << 20)
+        except FileNotFoundError:
+            raise ProgramError(f"register_cached_file(): there is no {path!r}.") from None
+    return str(target)
 
 
 def sources(dependencies: Dependencies) -> Iterator[tuple[str, Path]]:

@@ -84,7 +84,7 @@ class MemoryEngine(Engine):
         context.at_end.add(directory.cleanup)
         restore = find_restore(context, _readable)
         # Through pickle, as on a cluster: functions are copied, and what cannot be pickled is found here too.
-        files = gather(context.submission.dependencies)
+        files = gather(context.submission.dependencies, context.spec.storage)
         IMPORTS.hold(files, runs_here=True)
         context.at_end.add(lambda: IMPORTS.release(files))
         context.bring(files)

@@ -19,13 +19,14 @@ from firesteel.engine import cached_files
 from firesteel.engine.imports import JobFiles
 from firesteel.engine.scratch import scratch_folder
 from firesteel.errors import ProgramError, SetupError
+from firesteel.filesystems import StorageOptions
 
 __all__ = ["archive_of", "gather"]
 
 _GATHERING = threading.Lock()
 
 
-def gather(dependencies: Dependencies) -> JobFiles | None:
+def gather(dependencies: Dependencies, options: StorageOptions | None = None) -> JobFiles | None:
     """The files of a job, in a folder of this process. Jobs with the same files share one, and so do requirements.
     What is large is read piece by piece."""
     if dependencies == Dependencies():
@@ -34,7 +35,9 @@ def gather(dependencies: Dependencies) -> JobFiles | None:
         parent = scratch_folder() / "python"
         parent.mkdir(exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix="draft-", dir=parent))
+        elsewhere = Path(tempfile.mkdtemp(prefix="fetched-", dir=parent))
         try:
+            dependencies = cached_files.fetched(dependencies, elsewhere, options or StorageOptions())
             files = draft / "files"
             files.mkdir()
             for path in dependencies.python_files:
@@ -56,7 +59,8 @@ def gather(dependencies: Dependencies) -> JobFiles | None:
                 draft.rename(parent / name)
             return JobFiles(name, str(parent / name))
         finally:
-            shutil.rmtree(draft, ignore_errors=True)
+            for folder in (draft, elsewhere):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def archive_of(files: JobFiles) -> str:

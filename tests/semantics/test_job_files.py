@@ -142,8 +142,6 @@ def test_what_is_not_there(make_env: Any, tmp_path: Path) -> None:
             env.add_python_archive(str(archive_in(tmp_path)), target)
     with pytest.raises(ProgramError, match=r"register_cached_file\(\): there is no '.*none'"):
         env.register_cached_file(str(tmp_path / "none"), "name")
-    with pytest.raises(ProgramError, match=r"register_cached_file.. takes a local path or a file: URI"):
-        env.register_cached_file("hdfs://host/file", "name")
     env.register_cached_file(str(tmp_path / "text.zip"), "name")
     with pytest.raises(ProgramError, match="a file 'name' was registered already"):
         env.register_cached_file(str(tmp_path / "bundle.zip"), "name")

@@ -18,6 +18,7 @@ from firesteel.common.secret import secrets_left_out
 from firesteel.connectors.files.committer import FileCommitter
 from firesteel.connectors.files.writer import FileWriter
 from firesteel.connectors.text import TextFileEnumerator, TextFileReader
+from firesteel.datastream import MapFunction, RuntimeContext
 from firesteel.datastream.connectors import FileSink
 from firesteel.datastream.connectors.base import CommitterContext, SinkIdentity, WriterContext
 from firesteel.datastream.connectors.file_system import BucketAssigner, OutputFileConfig
@@ -210,3 +211,28 @@ def test_access_as_hadoops_client_has_it() -> None:
     assert told(endpoint="http://store") == {"endpoint_override": "store", "scheme": "http"}
     secrets = {"access_key": "a", "secret_key": "b", "session_token": "c"}
     assert told(endpoint_region="eu-west-3", **secrets) == {"region": "eu-west-3", **secrets}
+
+
+def test_a_cached_file_comes_from_there(bucket: Bucket) -> None:
+    env = memory_environment(config=bucket.settings)
+    bucket.files.write(bucket.uri("tables/a.csv"), b"one")
+    bucket.files.write(bucket.uri("tables/deep/b.csv"), b"two")
+    env.register_cached_file(bucket.uri("tables/a.csv"), "file")
+    env.register_cached_file(bucket.uri("tables"), "folder")
+
+    class Look(MapFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            cache = runtime_context.get_distributed_cache()
+            places = Path(cache.get_file("file")), Path(cache.get_file("folder"), "deep", "b.csv")
+            self.found = [place.read_text() for place in places]
+
+        def map(self, value: Any) -> Any:
+            return self.found
+
+    with env.from_collection([1]).map(Look()).execute_and_collect() as records:
+        assert list(records) == [["one", "two"]]
+    env = memory_environment(config=bucket.settings)
+    env.register_cached_file(bucket.uri("tables/none.csv"), "file")
+    env.from_collection([1]).print()
+    with pytest.raises(ProgramError, match=r"register_cached_file\(\): there is no 's3://.*none\.csv'"):
+        env.execute()

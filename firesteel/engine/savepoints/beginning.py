@@ -18,13 +18,13 @@ __all__ = ["find_restore", "restore_path"]
 
 logger = logging.getLogger("firesteel")
 
-RESTORE_PATHS = ("execution.state-recovery.path", "execution.savepoint.path")
-IGNORE_UNCLAIMED = ("execution.state-recovery.ignore-unclaimed-state", "execution.savepoint.ignore-unclaimed-state")
+RESTORE_PATH = "execution.state-recovery.path"
+IGNORE_UNCLAIMED = "execution.state-recovery.ignore-unclaimed-state"
 
 
 def restore_path(configuration: Configuration) -> str:
     """The savepoint or checkpoint that the configuration tells to begin with; empty if there is none."""
-    return next((found for key in RESTORE_PATHS if (found := configuration.get_string(key, ""))), "")
+    return configuration.get_string(RESTORE_PATH, "")
 
 
 def find_restore(context: JobContext, readable: Callable[[str], str]) -> Restore | None:
@@ -39,7 +39,7 @@ def find_restore(context: JobContext, readable: Callable[[str], str]) -> Restore
 
     if context.spec.batch_mode:
         raise SavepointError("A job in BATCH mode cannot begin with a savepoint: it has no state to go on with.")
-    lenient = any(configuration.get_boolean(key, False) for key in IGNORE_UNCLAIMED)
+    lenient = configuration.get_boolean(IGNORE_UNCLAIMED, False)
     restore = Restore.of(readable(path), context.spec.graph, lenient, context.spec.storage)
     context.spec = replace(context.spec, restored=True)
     context.checkpoints.restored()

@@ -58,7 +58,7 @@ class SparkEngine(Engine):
         directory = tempfile.mkdtemp(prefix="job-", dir=scratch_folder())
         context.at_end.add(lambda: shutil.rmtree(directory, ignore_errors=True))
         # 2. What cannot be pickled, and a checkpoint of another job, are found before Spark is started.
-        files = gather(context.submission.dependencies)
+        files = gather(context.submission.dependencies, context.spec.storage)
         IMPORTS.hold(files, runs_here=False)
         context.at_end.add(lambda: IMPORTS.release(files))
         context.bring(files)
