@@ -59,7 +59,7 @@ def test_what_is_no_savepoint_is_told(halves: Halves, tmp_path: Path) -> None:
     with pytest.raises(SavepointError, match=r"a savepoint was never completed in it"):
         halves.resume(every_kind, [])
     (tmp_path / "nowhere" / "manifest.json").write_text('{"format": 99}')
-    with pytest.raises(SavepointError, match=r"it has format 99, of a newer Firesteel"):
+    with pytest.raises(SavepointError, match=r"the savepoint has format 99, of a newer Firesteel"):
         halves.resume(every_kind, [])
 
 
