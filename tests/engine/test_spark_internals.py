@@ -130,7 +130,7 @@ def test_submit_settings(spark: SparkSession) -> None:
     assert conf.get("spark.python.daemon.module") == "firesteel.engine.spark.daemon"
 
 
-def test_spark_home() -> None:
+def test_spark_home(spark: SparkSession) -> None:
     made = home.spark_home(find_java())
     assert made is not None
     options = made.arguments.read_text()
@@ -209,8 +209,8 @@ def test_to_df(spark: SparkSession) -> None:
         RDD.toDF = before
 
 
-def test_sql_settings() -> None:
-    jvm = SparkContext._jvm
+def test_sql_settings(spark: SparkSession) -> None:
+    jvm = spark.sparkContext._jvm
     assert context._of_a_session(jvm, "spark.sql.shuffle.partitions")
     assert not context._of_a_session(jvm, "spark.sql.warehouse.dir"), "static"
     assert not context._of_a_session(jvm, "spark.sql.catalog.mine"), "unknown"
