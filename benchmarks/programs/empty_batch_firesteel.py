@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from measure import report
-from pyspark.sql import SparkSession
 
 from firesteel.common import Types
 from firesteel.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.engine.spark.session import active_queries
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--batches", type=int, default=10, help="micro-batches that count")
@@ -48,9 +48,7 @@ def serve(server: socket.socket, ended: threading.Event) -> None:
 
 def progresses() -> list[dict[str, Any]]:
     """The micro-batches so far of the one query that runs, those that really ran."""
-    session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
-    queries = session.streams.active if session else []
-    found = [progress for query in queries for progress in query.recentProgress]
+    found = [progress for query in active_queries() for progress in query.recentProgress]
     return [progress for progress in found if "addBatch" in progress["durationMs"]]
 
 

@@ -15,10 +15,10 @@ from typing import Any
 import measure
 from filling import ENDLESS, Numbers, Replace
 from processes import Peaks
-from pyspark.sql import SparkSession
 
 from firesteel.common import Configuration, JobClient, Types, WatermarkStrategy
 from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.engine.spark.session import active_queries
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--records", type=int, default=10_000_000, help="the many keys")
@@ -54,9 +54,7 @@ def submit(keys: int) -> JobClient:
 
 def progresses() -> list[dict[str, Any]]:
     """The last micro-batches of the one query that runs, those that really ran."""
-    session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
-    queries = session.streams.active if session else []
-    found = [progress for query in queries for progress in query.recentProgress]
+    found = [progress for query in active_queries() for progress in query.recentProgress]
     return [progress for progress in found if "addBatch" in progress["durationMs"]]
 
 

@@ -18,6 +18,7 @@ from firesteel.common import Types, WatermarkStrategy
 from firesteel.common.watermark_strategy import TimestampAssigner
 from firesteel.datastream import KeyedProcessFunction, MapFunction, OutputTag, ProcessFunction, RuntimeContext
 from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.engine.spark.session import active_queries
 
 BIG = OutputTag("big", Types.INT())
 
@@ -85,7 +86,7 @@ def test_a_program_with_everything_is_one_query(
     two.map(str).print()
 
     client = env.execute_async("everything")
-    active = [query.name for query in spark.streams.active]
+    active = [query.name for query in active_queries()]
     result = client.get_job_execution_result().result()
 
     assert len(active) == 1

@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark import RDD, SparkContext
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 from firesteel.engine.imports import IMPORTS, JobFiles
 from firesteel.engine.settings import Settings
@@ -28,7 +29,15 @@ from firesteel.engine.spark.context import running_session, start_spark
 from firesteel.engine.spark.masters import is_local
 from firesteel.engine.spark.session_settings import FILE_MANAGER, WORKER_MODULE, session_settings
 
-__all__ = ["get_session", "import_paths", "job_session", "keep_to_df", "release_session", "ship_files"]
+__all__ = [
+    "active_queries",
+    "get_session",
+    "import_paths",
+    "job_session",
+    "keep_to_df",
+    "release_session",
+    "ship_files",
+]
 
 logger = logging.getLogger("firesteel")
 
@@ -72,6 +81,11 @@ class _Sessions:
             session = self._shared[purpose] = self._new()
         self._apply(session, settings, local_files=True)
         return session
+
+    @property
+    def queries(self) -> list[StreamingQuery]:
+        """Those that run in any of them."""
+        return [query for session in list(self._made) for query in session.streams.active]
 
     def _new(self) -> SparkSession:
         session = self.root.newSession()
@@ -160,6 +174,12 @@ def release_session(session: SparkSession) -> None:
     with _LOCK:
         if _sessions is not None:
             _sessions.give_back(session)
+
+
+def active_queries() -> list[StreamingQuery]:
+    """The queries of all jobs that run. A session knows its own ones only."""
+    with _LOCK:
+        return [] if _sessions is None else _sessions.queries
 
 
 def get_session(settings: Settings, purpose: str) -> SparkSession:
