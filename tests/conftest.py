@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 import hypothesis
 import pytest
+from kafkakit import broker, kafka_server
 from postgreskit import database, postgres_server, why_not
 from s3kit import bucket, s3_server  # noqa: F401 - fixtures
 from sharing import IN_SESSION, Scheduler, group_of, in_order
@@ -28,7 +29,7 @@ from firesteel.common import Configuration
 from firesteel.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
 from firesteel.engine import backends
 
-__all__ = ["database", "postgres_server"]
+__all__ = ["broker", "database", "kafka_server", "postgres_server"]
 
 ENGINES: dict[str, dict[str, str]] = {
     "memory": {"firesteel.master": "memory"},

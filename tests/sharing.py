@@ -5,7 +5,7 @@ Tests of one group run in one process, one after the other.
 
 * Two groups need the Spark session of their process: what is told of the engine, and programs that run on Spark as
   they do in memory. There are two because one would take longer than everything else together.
-* The tests with PostgreSQL share a server, so they are one group.
+* The tests with PostgreSQL share a server, so they are one group, and those with Kafka another one.
 * Every other file is a group of its own. Tests that start programs with a Spark of their own are among them.
 
 The scheduler knows tests by their names only, so what belongs where is told by names and by what is in a file.
@@ -26,6 +26,7 @@ __all__ = ["IN_SESSION", "Scheduler", "group_of", "in_order"]
 ENGINE = "the engine on Spark"
 PROGRAMS = "programs on Spark"
 POSTGRES = "PostgreSQL"
+KAFKA = "Kafka"
 OWN_PROCESSES = "scripts"
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -39,6 +40,8 @@ _WITH_POSTGRES = (
     "tests/examples/test_postgres_example.py",
     "tests/unit/test_postgres_server.py",
 )
+
+_WITH_KAFKA = ("tests/semantics/test_kafka_", "tests/recovery/test_kafka_")
 
 _PROGRAMS = ("tests/compat/test_against_pyflink.py", "tests/examples/")
 
@@ -61,6 +64,7 @@ _FIRST = (
     PROGRAMS,
     OWN_PROCESSES,
     POSTGRES,
+    KAFKA,
     "tests/semantics/test_window_transcripts.py",
     "tests/semantics/test_state_kinds.py",
     "tests/unit/test_states.py",
@@ -72,6 +76,8 @@ def group_of(nodeid: str) -> str:
     file, _, test = nodeid.partition("::")
     if file.startswith(_WITH_POSTGRES):
         return POSTGRES
+    if file.startswith(_WITH_KAFKA):
+        return KAFKA
     if file.startswith(_PROGRAMS) or re.search(r"[\[-]spark[\]-]", test):
         return PROGRAMS
     if file.startswith(("tests/engine/", "tests/recovery/")):

@@ -166,6 +166,10 @@ class PartitionEnumerator(SplitEnumerator[SplitT]):
                 names[owners[name]].append(name)
         return names
 
+    @property
+    def learns_of_checkpoints(self) -> bool:
+        return type(self).checkpointed is not PartitionEnumerator.checkpointed
+
     def committed(self, position: Known | None) -> None:
         self.checkpointed({name: at for name, (_, at) in (position or {}).items()})
 

@@ -114,6 +114,11 @@ class SplitEnumerator(ABC, Generic[SplitT]):
         a test, or a recording that is played again. None leaves it to the clock."""
         return None
 
+    @property
+    def learns_of_checkpoints(self) -> bool:
+        """Whether the source does something in ``committed``."""
+        return type(self).committed is not SplitEnumerator.committed
+
     def committed(self, position: Position) -> None:
         """The batch that ended at this position is complete; what lies before will never be asked for again."""
 

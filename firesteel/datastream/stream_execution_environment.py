@@ -286,7 +286,9 @@ class StreamExecutionEnvironment:
         # One that says nothing leaves event time to the source.
         silent = given.kind == "none" and given.timestamp_assigner is None and given.idle_timeout_ms is None
         strategy = None if silent else given
-        return self._source(f"Source: {source_name}", source, type_info, strategy=strategy)
+        return self._source(
+            f"Source: {source_name}", source, type_info or source.get_produced_type(), strategy=strategy
+        )
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8", errors: str = "strict") -> DataStream:
         """A bounded stream of the lines of a file, or of all files of a folder, that are there now: a path, or a URI

@@ -97,6 +97,8 @@ class Coordinator:
         self._started: tuple[int, float] | None = None
         self._fresh = True
         self._running = False
+        self._complete = -1
+        """The last batch that sources know to be complete."""
 
     def _shortest_idleness(self) -> int | None:
         strategies = [strategy_of(node.spec) for node in self._graph.graph.nodes.values()]
@@ -141,9 +143,13 @@ class Coordinator:
         """The offset after the next batch; ``start`` itself where there is nothing to do yet."""
         self.start()
         checked_offset(start)
+        # Whoever asks for the next batch has logged this one. Spark says so itself, but later, and not of the last.
+        self.committed(start)
         if start["last"] and not self._fresh:
             # A job that had finished before it was started again gets one more, empty batch: its tasks and its
             # driver learn of the end from it.
+            if self._feedback().hold:
+                self._on_hold()
             return start
         feedback = self._feedback()
         self._measure(feedback.bytes if feedback.time == start["time"] else 0)
@@ -337,6 +343,10 @@ class Coordinator:
         return position
 
     def committed(self, offset: Offset) -> None:
+        """A batch is complete, and what lies before its end will not be read again."""
+        if offset["batch"] <= self._complete:
+            return
+        self._complete = offset["batch"]
         for node_id, source in self._sources.items():
             if node_id in offset["positions"]:
                 source.committed(offset["positions"][node_id])

@@ -13,7 +13,6 @@ from firesteel.engine.savepoints.restoring import load_manifest
 from firesteel.engine.savepoints.rows import RowFormat
 from firesteel.engine.scratch import scratch_folder
 from firesteel.errors import SavepointError
-from firesteel.filesystems import resolved
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +52,6 @@ class Savepoint:
 
         A checkpoint's state is in Spark's state store: it is copied out of it first, into a temporary savepoint.
         """
-        path = resolved(path, "The path of a savepoint")
         if not is_checkpoint(path):
             place = Place.of(path)
             return Savepoint(place, load_manifest(place))

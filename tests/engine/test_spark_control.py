@@ -19,7 +19,6 @@ from firesteel.common import JobStatus, Types, WatermarkStrategy
 from firesteel.datastream import SinkFunction
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.engine.control import ControlSocket, RunningJob, jobs_folder, running_jobs
-from firesteel.jobs import find_job
 
 NONE = WatermarkStrategy.no_watermarks()
 PROGRAM = """
@@ -73,13 +72,6 @@ def test_a_job_is_saved_stopped_and_run_again(tmp_path: Path, capsys: pytest.Cap
     path = capsys.readouterr().out.splitlines()[-1]
     assert json.loads((Path(path) / "manifest.json").read_text())["job"] == "counting"
     assert job.get_job_status().result() is JobStatus.RUNNING
-
-    running = find_job("counting")
-    assert (running.status().engine, running.status().parallelism, running.status().ended) == ("spark", 2, None)
-    summed = next(operator for operator in running.metrics().operators if operator.uid == "sum")
-    assert [one.subtask for one in summed.subtasks] == [0, 1]
-    assert 0 < summed.records_out <= job.inbox.progress.records
-    assert eventually(lambda: any(one.checkpointed_size for one in running.checkpoints().history)), "Spark knows sizes"
 
     assert main(["stop", str(job.get_job_id())[:10], "-p", str(tmp_path / "stopped")]) == 0
     stopped = capsys.readouterr().out.splitlines()[-1]

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 from s3kit import SECRET, Bucket
-from sparkkit import eventually, spark_env
+from sparkkit import spark_env
 
 from firesteel.common import Encoder, WatermarkStrategy
 from firesteel.datastream.connectors import FileSink
-from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.file_system import BucketAssigner
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.engine.settings import Settings
@@ -52,26 +51,6 @@ def test_every_record_once_though_a_writer_is_killed(bucket: Bucket, tmp_path: P
     assert sorted(bucket.lines("out/")) == sorted(map(str, range(100)))
     assert not [name for name in bucket.names() if "/." in name], "nothing is left hidden"
     assert not [path for path in durable.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
-
-
-def test_a_savepoint_is_taken_and_begun_from(bucket: Bucket, tmp_path: Path) -> None:
-    """Tasks write and read it. This Spark has no client for S3, so that Hadoop knows nothing of it."""
-
-    def start(settings: dict[str, str], last: int | None) -> Any:
-        env = spark_env(2, {"firesteel.batch.max-records": "25", **bucket.settings, **settings})
-        numbers = env.from_source(DataGeneratorSource(int, last, 200), NONE, "numbers").uid("numbers")
-        sums = numbers.key_by(lambda n: 0).reduce(lambda a, b: a + b).uid("sum")
-        sums.map(str).sink_to(sink(bucket.uri("out"))).uid("files")
-        return env.execute_async("sums")
-
-    job = start({}, None)
-    assert eventually(lambda: bucket.lines("out/"))
-    path = job.stop_with_savepoint(False, bucket.uri("savepoints")).result()
-    done = len(bucket.lines("out/"))
-    job = start({"execution.state-recovery.path": path.replace("s3://", "s3a://")}, done + 50)
-    job.get_job_execution_result().result()
-    expected = [str(n * (n + 1) // 2) for n in range(done + 50)]
-    assert sorted(bucket.lines("out/"), key=int) == expected
 
 
 def test_what_the_session_says_of_s3_holds_for_jobs(bucket: Bucket) -> None:

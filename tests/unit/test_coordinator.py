@@ -47,6 +47,9 @@ class Clock(ProcessingClock):
         self.passed += milliseconds / 1000
 
 
+NO_NEWS = CoordinatorFeedback()
+
+
 def coordinator(
     build: Any,
     parallelism: int = 2,
@@ -220,6 +223,28 @@ class TestBatches:
 
         c = coordinator(build, settings=Settings(max_records=10))
         assert list(c.next(c.initial())["positions"].values()) == [5, 5]
+
+
+def test_sources_learn_once_that_a_batch_is_complete_also_of_the_last_one() -> None:
+    """Whoever asks for the next batch has logged the last one; Spark says so itself of all but the last."""
+    holds: list[bool] = []
+    hold = CoordinatorFeedback(hold=True)
+    c = coordinator(
+        numbers(20), settings=Settings(max_records=10), feedback=lambda: hold if len(offsets) == 3 else NO_NEWS
+    )
+    c._on_hold = lambda: holds.append(True)
+    (source,) = c._sources.values()
+    seen: list[Any] = []
+    source.committed = seen.append  # type: ignore[method-assign]
+    offsets = [c.initial()]
+    for _ in range(2):
+        offsets.append(c.next(offsets[-1]))
+        c.plan(*offsets[-2:])
+    c.committed(offsets[1])
+    assert offsets[-1]["last"]
+    assert c.next(offsets[-1]) == offsets[-1]
+    assert seen == [next(iter(offset["positions"].values())) for offset in offsets]
+    assert holds == [True], "and the driver learns that they know"
 
 
 class TestTicks:

@@ -7,6 +7,7 @@ commits them once the batch is logged as complete. :mod:`firesteel.engine.commit
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import time
 import uuid
@@ -21,7 +22,16 @@ from firesteel.datastream.functions import RuntimeContext, SinkFunction
 from firesteel.errors import ProgramError
 from firesteel.filesystems import FileSystem, StorageOptions, file_system_of
 
-__all__ = ["Committer", "CommitterContext", "Sink", "SinkIdentity", "SinkWriter", "Source", "WriterContext"]
+__all__ = [
+    "Committer",
+    "CommitterContext",
+    "DeliveryGuarantee",
+    "Sink",
+    "SinkIdentity",
+    "SinkWriter",
+    "Source",
+    "WriterContext",
+]
 
 
 class Source(ABC, Generic[SplitT, T]):
@@ -38,6 +48,22 @@ class Source(ABC, Generic[SplitT, T]):
     @abstractmethod
     def create_reader(self) -> SourceReader[SplitT, T]:
         """Reads, in each task, what its subtask gets."""
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """The type of the records, where the source knows it."""
+        return None
+
+
+class DeliveryGuarantee(enum.Enum):
+    """How often a sink writes a record, through failures.
+
+    >>> DeliveryGuarantee.EXACTLY_ONCE.name
+    'EXACTLY_ONCE'
+    """
+
+    EXACTLY_ONCE = 0
+    AT_LEAST_ONCE = 1
+    NONE = 2
 
 
 @dataclass(frozen=True)

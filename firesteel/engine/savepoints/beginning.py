@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 from firesteel.common.configuration import Configuration
 from firesteel.engine.job_context import JobContext
 from firesteel.errors import SavepointError
-from firesteel.filesystems import StorageOptions, resolved
 
 if TYPE_CHECKING:
     from firesteel.engine.savepoints.restoring import Restore
 
-__all__ = ["find_restore", "is_savepoint", "restore_path"]
+__all__ = ["find_restore", "restore_path"]
 
 logger = logging.getLogger("firesteel")
 
@@ -26,17 +25,6 @@ IGNORE_UNCLAIMED = "execution.state-recovery.ignore-unclaimed-state"
 def restore_path(configuration: Configuration) -> str:
     """The savepoint or checkpoint that the configuration tells to begin with; empty if there is none."""
     return configuration.get_string(RESTORE_PATH, "")
-
-
-def is_savepoint(path: str, options: StorageOptions) -> bool:
-    """Whether Arrow finds a savepoint there."""
-    from firesteel.engine.savepoints.manifest import NAME
-    from firesteel.engine.savepoints.places import Place
-
-    try:
-        return Place.of(path, options).inside(NAME).exists()
-    except (SavepointError, OSError):
-        return False
 
 
 def find_restore(context: JobContext, readable: Callable[[str], str]) -> Restore | None:
@@ -52,7 +40,6 @@ def find_restore(context: JobContext, readable: Callable[[str], str]) -> Restore
     if context.spec.batch_mode:
         raise SavepointError("A job in BATCH mode cannot begin with a savepoint: it has no state to go on with.")
     lenient = configuration.get_boolean(IGNORE_UNCLAIMED, False)
-    path = resolved(path, "The savepoint to begin with")
     restore = Restore.of(readable(path), context.spec.graph, lenient, context.spec.storage)
     context.spec = replace(context.spec, restored=True)
     context.checkpoints.restored()

@@ -206,6 +206,8 @@ class StreamingAttempt(Attempt):
             if failure is not None:
                 raise failure
             self._end_in_order(savepoints)
+            if self.context.inbox.finished.is_set():
+                self._wait_until_sources_know()
         except Exception as error:
             raise translate(error, self.shared.folder.query) from error
         finally:
@@ -232,6 +234,17 @@ class StreamingAttempt(Attempt):
             pending = self.context.commits.pending
             if not self._query.status["isTriggerActive"] and all(map(self.shared.logged, pending)):
                 return
+            time.sleep(0.01)
+
+    def _wait_until_sources_know(self) -> None:
+        """Sources that acknowledge what was read, such as Kafka's, learn of the last batch when the coordinator is
+        asked for one more. Spark stops the coordinator's process without a notice."""
+        enumerators = self.context.spec.graph.graph.enumerators.values()
+        if not any(enumerator.learns_of_checkpoints for enumerator in enumerators):
+            return
+        self.shared.link.hold()
+        deadline = time.monotonic() + SECONDS_TO_LOG
+        while self.active and not self.shared.link.on_hold and time.monotonic() < deadline:
             time.sleep(0.01)
 
     def _settle_checkpoint(self) -> None:

@@ -18,7 +18,7 @@ from firesteel.engine.job_context import JobContext
 from firesteel.engine.job_run import Engine
 from firesteel.engine.manifest import CheckpointFolder, Manifest, is_checkpoint
 from firesteel.engine.processes import jvm_process
-from firesteel.engine.savepoints.beginning import find_restore, is_savepoint, restore_path
+from firesteel.engine.savepoints.beginning import find_restore, restore_path
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.settings import Settings
@@ -33,7 +33,7 @@ from firesteel.engine.spark.job import SparkJob
 from firesteel.engine.spark.packing import pack_job
 from firesteel.engine.spark.session import import_paths, job_session, release_session, ship_files
 from firesteel.errors import CheckpointError, ConfigurationError
-from firesteel.filesystems import LOCAL, Storage, StorageOptions, is_remote
+from firesteel.filesystems import LOCAL, Storage, is_remote
 
 __all__ = ["SparkEngine"]
 
@@ -79,7 +79,7 @@ class SparkEngine(Engine):
         ship_files(session, files)
         session.dataSource.register(FiresteelDataSource)
         # 4. The state to begin with, if there is one, and the first attempt.
-        restore = find_restore(context, lambda path: _readable(session, path, directory, context.spec.storage))
+        restore = find_restore(context, lambda path: _readable(session, path, directory))
         link = CoordinatorLink(directory, folder.sources)
         context.at_end.add(context.commits.end)
         shared = SharedByAttempts(context, session, folder, directory, files, link, restore)
@@ -135,11 +135,8 @@ def _refuse_sources_with_files(context: JobContext) -> None:
             )
 
 
-def _readable(session: SparkSession, path: str, directory: str, options: StorageOptions) -> str:
+def _readable(session: SparkSession, path: str, directory: str) -> str:
     """The address of a savepoint: ``path`` itself, or one made of the checkpoint that is there."""
-    # Arrow may know a file system that this Spark has no client for, and the other way round.
-    if is_remote(path) and is_savepoint(path, options):
-        return path
     storage = HadoopStorage(session) if is_remote(path) else LOCAL
     if not is_checkpoint(path, storage):
         return path

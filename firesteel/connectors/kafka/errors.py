@@ -1,0 +1,107 @@
+"""What goes wrong with Kafka, in a line that says where, what and what to do."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.connectors.kafka.properties import KafkaProperties
+from firesteel.errors import ConnectorError, FailureKind, SetupError
+
+__all__ = ["LastError", "explained", "load_client", "load_transactions"]
+
+_PERMANENT = FailureKind.PERMANENT
+_PASSING = FailureKind.PASSING
+
+_MEANING: dict[str, tuple[FailureKind, str]] = {
+    "UNKNOWN_TOPIC_OR_PART": (_PERMANENT, "Create the topic, or check its name."),
+    "_UNKNOWN_TOPIC": (_PERMANENT, "Create the topic, or check its name."),
+    "_UNKNOWN_PARTITION": (_PERMANENT, "Check the number of the topic's partitions."),
+    "TOPIC_EXCEPTION": (_PERMANENT, "Check the topic's name."),
+    "TOPIC_AUTHORIZATION_FAILED": (_PERMANENT, "Grant the user the right to use the topic."),
+    "GROUP_AUTHORIZATION_FAILED": (_PERMANENT, "Grant the user the right to use the group."),
+    "CLUSTER_AUTHORIZATION_FAILED": (_PERMANENT, "Grant the user the right to do it."),
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": (
+        _PERMANENT,
+        "Grant the user the rights to write and to describe transactional ids with the sink's prefix.",
+    ),
+    "_AUTHENTICATION": (_PERMANENT, "Check the user name and the password, and the mechanism."),
+    "SASL_AUTHENTICATION_FAILED": (_PERMANENT, "Check the user name and the password, and the mechanism."),
+    "_SSL": (_PERMANENT, "Check security.protocol and the certificates."),
+    "UNSUPPORTED_SASL_MECHANISM": (_PERMANENT, "Check sasl.mechanism."),
+    "INVALID_TRANSACTION_TIMEOUT": (
+        _PERMANENT,
+        "The sink's transaction.timeout.ms must not exceed the broker's transaction.max.timeout.ms.",
+    ),
+    "MSG_SIZE_TOO_LARGE": (
+        _PERMANENT,
+        "Raise max.request.size of the sink and max.message.bytes of the topic, or make records smaller.",
+    ),
+    "INVALID_RECORD": (_PERMANENT, "The topic does not take such a record; a compacted one needs keys, for example."),
+    "_FENCED": (_PASSING, "Another process has taken over, or has aborted the transaction."),
+    "_INVALID_ARG": (_PERMANENT, "Check the properties that were set."),
+    "_TRANSPORT": (_PASSING, "Check the address, and whether the brokers run."),
+    "_ALL_BROKERS_DOWN": (_PASSING, "Check the address, and whether the brokers run."),
+    "_RESOLVE": (_PASSING, "Check the address."),
+    "_TIMED_OUT": (_PASSING, "Check the address, and whether the brokers run."),
+    "REQUEST_TIMED_OUT": (_PASSING, "Check whether the brokers run."),
+}
+"""By the name that the client has for an error. What is not here may pass."""
+
+_TELLING = ("_AUTHENTICATION", "_SSL", "_RESOLVE", "SASL_AUTHENTICATION_FAILED", "UNSUPPORTED_SASL_MECHANISM")
+"""Errors that say more than the time-out they lead to."""
+
+
+def load_client() -> Any:
+    """The module ``confluent_kafka``, with its ``admin``."""
+    _load("confluent_kafka.admin", "confluent-kafka")
+    return _load("confluent_kafka", "confluent-kafka")
+
+
+def load_transactions(module: str = "kafka") -> Any:
+    """The module ``kafka``, or one below it."""
+    return _load(module, "kafka-python")
+
+
+def _load(module: str, package: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise SetupError(
+            f"Kafka's source and sink need the package {package}, which cannot be imported here ({error}). "
+            "Install it where the job runs: pip install 'firesteel[kafka]'."
+        ) from None
+
+
+class LastError:
+    """What a client last said of its connections: it tries again for ever, and a call that waits for it only times
+    out."""
+
+    def __init__(self) -> None:
+        self.error: Any = None
+
+    def __call__(self, error: Any) -> None:
+        if self.error is None or error.name() in _TELLING or self.error.name() not in _TELLING:
+            self.error = error
+
+    def behind(self, error: Any) -> Any:
+        """The reason of an error, where that is known to be another one."""
+        timed_out = error is None or error.name() in ("_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN")
+        return self.error if timed_out and self.error is not None and self.error.name() in _TELLING else error
+
+
+def explained(
+    error: Any, properties: KafkaProperties, doing: str, last: Callable[[Any], Any] | None = None
+) -> ConnectorError:
+    """A KafkaError, or an exception with one, as an error of ours."""
+    told = error.args[0] if isinstance(error, BaseException) and error.args else error
+    told = last(told) if last is not None and hasattr(told, "name") else told
+    if not hasattr(told, "name"):
+        return ConnectorError(f"Kafka at {properties.servers}: {doing} failed: {properties.mask(str(error))}")
+    kind, advice = _MEANING.get(told.name(), (_PASSING, ""))
+    said = properties.mask(" ".join(told.str().split()))
+    name = told.name().lstrip("_")
+    return ConnectorError(
+        f"Kafka at {properties.servers}: {doing} failed: {said} ({name}). {advice}".rstrip(), kind=kind
+    )
