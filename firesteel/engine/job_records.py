@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from firesteel.common.job_status import JobStatus
-from firesteel.common.private_files import open_private
+from firesteel.common.private_files import replace_file
 from firesteel.engine.facade.answers import JobDetails, JobExceptions, JobFailure
 from firesteel.engine.facade.commands import GetExceptions, GetStatus
 from firesteel.engine.facade.encoding import decoded, encoded
@@ -53,9 +52,7 @@ def write_record(details: JobDetails, answers: Mapping[str, Any], replace: bool 
         path = folder / f"{details.id}.json"
         if path.exists() and not replace:
             return
-        with open_private(f"{path}.new", "w", encoding="utf-8") as file:
-            json.dump(answers, file)
-        os.replace(f"{path}.new", path)
+        replace_file(str(path), json.dumps(answers).encode())
         _forget_old(folder)
     except (OSError, SetupError, AttributeError) as error:
         logger.debug("nothing is kept of job %r: %s", details.name, error)

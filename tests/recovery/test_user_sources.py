@@ -13,7 +13,7 @@ import pytest
 from sparkkit import CommitSink, committed, eventually, spark_env
 
 from firesteel.common import WatermarkStrategy
-from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from firesteel.datastream.connectors import PartitionEnumerator, Records, Source, SourceReader
 from firesteel.errors import JobExecutionError
 from firesteel.testing import Crash, memory_environment
@@ -121,6 +121,34 @@ def test_a_repeated_batch_brings_nothing_twice_and_new_splits_are_found(log: Pat
     assert sorted(committed(tmp_path)) == expected(a=30, b=20, c=10)
     assert released(log)[-1] == {"a": 30, "b": 20, "c": 10}
     assert all(earlier[name] <= later[name] for earlier, later in itertools.pairwise(released(log)) for name in earlier)
+
+
+class TimedReader(LogReader):
+    """The n-th line of a file is as many seconds old in one of them, and milliseconds in the others."""
+
+    def read(self, split: str, start: int, end: int) -> Iterator[Records[str]]:
+        step = 1000 if split.endswith("a") else 1
+        for records in super().read(split, start, end):
+            yield Records(records.values, [n * step for n in range(start, end)])
+
+
+class TimedLog(Log):
+    def create_reader(self) -> TimedReader:
+        return TimedReader()
+
+
+class InTime(KeyedProcessFunction):
+    def process_element(self, value: str, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        yield value, ctx.timestamp() > ctx.timer_service().current_watermark()
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_each_split_has_an_event_time_of_its_own(parallelism: int, log: Path) -> None:
+    env = memory_environment(parallelism, config={"firesteel.batch.max-records": "8"})
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    timed = env.from_source(TimedLog(log), strategy, "log").key_by(lambda value: value[0]).process(InTime())
+    with timed.execute_and_collect() as found:
+        assert sorted(found) == [(value, True) for value in expected(a=30, b=20)], "the slower one decides"
 
 
 def test_a_batch_job_reads_all_there_is(log: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from firesteel.common.private_files import make_private_folder, open_private
 from firesteel.errors import ConfigurationError, SavepointError
-from firesteel.filesystems import StorageOptions, joined, resolved
+from firesteel.filesystems import StorageOptions, file_system_of, joined, resolved
 
 __all__ = ["Place"]
 
@@ -71,10 +71,7 @@ class Place:
 
     def write(self, content: bytes) -> None:
         """Writes a file at once: whoever looks sees all of it or nothing."""
-        filesystem, path = self._opened
-        with open_private(path + ".new", "wb") if self._local else filesystem.open_output_stream(path + ".new") as file:
-            file.write(content)
-        filesystem.move(path + ".new", path)
+        file_system_of(self.address, self.options).write(self.address, content)
 
     def reserve(self) -> None:
         """Before somebody else writes the file: on this machine only its owner will be able to read it."""

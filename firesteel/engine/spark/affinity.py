@@ -44,6 +44,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from firesteel.common.private_files import replace_file
 from firesteel.engine.peers import is_own_user, process_of_peer
 from firesteel.engine.processes import is_alive
 from firesteel.engine.scratch import scratch_folder
@@ -207,9 +208,7 @@ class _Front:
         path = self.address(f"end-{partition}")
         # The folder may have gone with the daemon.
         with contextlib.suppress(OSError):
-            with open(path + ".new", "wb") as file:
-                file.write(b"%d %d" % (host, status))
-            os.replace(path + ".new", path)
+            replace_file(path, b"%d %d" % (host, status))
 
     def _serve(self, partition: int, listening: int) -> None:
         """The host's life: one task after the other until it is idle for long or its daemon is gone."""
