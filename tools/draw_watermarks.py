@@ -39,7 +39,7 @@ def box(x: float, y: float, width: float, height: float, kind: str, label: str =
 def simulate() -> list[tuple[list[int], int, list[tuple[int, list[int]]], dict[int, list[int]]]]:
     """Per batch: its records, the watermark behind them, the windows that fire, and those that stay open."""
     windows: dict[int, list[int]] = {}
-    highest, told = 0, []
+    highest, batches = 0, []
     for records in BATCHES:
         for moment in records:
             windows.setdefault(moment - moment % SIZE, []).append(moment)
@@ -47,8 +47,8 @@ def simulate() -> list[tuple[list[int], int, list[tuple[int, list[int]]], dict[i
         # In seconds; in milliseconds it is one millisecond less.
         watermark = highest - DELAY
         fired = [(start, windows.pop(start)) for start in sorted(windows) if start + SIZE <= watermark]
-        told.append((records, watermark, fired, {start: list(held) for start, held in windows.items()}))
-    return told
+        batches.append((records, watermark, fired, {start: list(contents) for start, contents in windows.items()}))
+    return batches
 
 
 def draw() -> str:
@@ -71,12 +71,12 @@ def draw() -> str:
         parts.append(text(x + 10, 138, f"behind them: {max(m for b in BATCHES[:number] for m in b)} - {DELAY}", "s"))
         parts.append(f'<line x1="{x:g}" y1="152" x2="{x + width:g}" y2="152" class="line"/>')
         y = 168
-        for start, held in fired:
-            label = f"[{start}, {start + SIZE}): {' '.join(map(str, held))} fires"
+        for start, contents in fired:
+            label = f"[{start}, {start + SIZE}): {' '.join(map(str, contents))} fires"
             parts.append(box(x + 10, y, width - 20, 30, "fired", label))
             y += 38
-        for start, held in left.items():
-            label = f"[{start}, {start + SIZE}): {' '.join(map(str, held))}"
+        for start, contents in left.items():
+            label = f"[{start}, {start + SIZE}): {' '.join(map(str, contents))}"
             parts.append(box(x + 10, y, width - 20, 30, "window", label))
             y += 38
         x += STEP * 4 + 4

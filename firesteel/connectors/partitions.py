@@ -142,8 +142,8 @@ class PartitionEnumerator(SplitEnumerator[SplitT]):
     def size(self, start: Known | None, end: Known | None) -> int | None:
         splits = self._discovered()
         sizes = [self.byte_size(splits[n], low, high) for n, low, high in _ranges(start, end) if n in splits]
-        told = [size for size in sizes if size is not None]
-        return sum(told) if told else None
+        known = [size for size in sizes if size is not None]
+        return sum(known) if known else None
 
     def plan(self, start: Known | None, end: Known | None, parallelism: int) -> list[list[SplitRange[SplitT]]]:
         splits = self._discovered()

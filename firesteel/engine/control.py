@@ -116,11 +116,11 @@ class ControlSocket:
             if not is_own_user(line):
                 line.close()
                 continue
-            talk = threading.Thread(target=self._talk, args=(line,), name="control-answer", daemon=True)
+            talk = threading.Thread(target=self._serve_connection, args=(line,), name="control-answer", daemon=True)
             _talking.add(talk)
             talk.start()
 
-    def _talk(self, line: socket.socket) -> None:
+    def _serve_connection(self, line: socket.socket) -> None:
         try:
             with line, contextlib.suppress(OSError, ValueError):
                 file = line.makefile("rw", encoding="utf-8")

@@ -67,7 +67,7 @@ class EngineJob(JobClient):
 
     @property
     def where(self) -> str:
-        """A few words on where the job runs."""
+        """A short description of where the job runs."""
         return self._where
 
     @property

@@ -99,10 +99,10 @@ def _read(path: Path) -> JobRecord:
 
 
 def note_crash(job_id: str, name: str, pid: int, started: float, engine: str) -> None:
-    """Keeps that a job ended without a word. When that was is not known: it is found out now."""
+    """Keeps that a job ended without a report. When that was is not known: it is found out now."""
     now = int(time.time() * 1000)
     message = (
-        f"Process {pid}, which ran the job, is gone and left no word on how the job ended: it was killed, or the "
+        f"Process {pid}, which ran the job, is gone and left no report of how the job ended: it was killed, or the "
         "machine was. A checkpoint stays where it is, and the same program goes on from there."
     )
     details = JobDetails(

@@ -20,7 +20,7 @@ class JobRun(ABC):
     @property
     @abstractmethod
     def where(self) -> str:
-        """A few words on where the job runs."""
+        """A short description of where the job runs."""
 
     @abstractmethod
     def run(self) -> None:

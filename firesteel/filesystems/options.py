@@ -75,5 +75,5 @@ class StorageOptions:
         return found
 
     def __repr__(self) -> str:
-        told = {name: value for name, value in vars(self).items() if value is not None}
-        return f"StorageOptions({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        return f"StorageOptions({', '.join(f'{name}={value!r}' for name, value in given.items())})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from firesteel.datastream.functions import (
     CoProcessFunction,
@@ -18,19 +18,7 @@ from firesteel.datastream.functions import (
     RuntimeContext,
     SinkFunction,
 )
-from firesteel.datastream.state import (
-    AggregatingState,
-    AggregatingStateDescriptor,
-    ListState,
-    ListStateDescriptor,
-    MapState,
-    MapStateDescriptor,
-    OperatorStateStore,
-    ReducingState,
-    ReducingStateDescriptor,
-    ValueState,
-    ValueStateDescriptor,
-)
+from firesteel.datastream.state import OperatorStateStore
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.timerservice import TimerService
 from firesteel.errors import ProgramError, short_repr
@@ -38,6 +26,7 @@ from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricGroup
 from firesteel.runtime.clock import Clock
 from firesteel.runtime.state.backend import KeyedStateBackend
+from firesteel.runtime.state.getters import StateGetters
 from firesteel.runtime.state.operator import OperatorState
 from firesteel.runtime.timers import TimerQueue
 from firesteel.runtime.watermarks import MIN_TIMESTAMP
@@ -64,7 +53,7 @@ class NoFiles(DistributedCache):
 
 
 @dataclass
-class OperatorContext(RuntimeContext):
+class OperatorContext(StateGetters, RuntimeContext):
     """The runtime context of one operator in one subtask."""
 
     node: StreamNode
@@ -101,21 +90,6 @@ class OperatorContext(RuntimeContext):
 
     def get_distributed_cache(self) -> DistributedCache:
         return self.files
-
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        return cast(ValueState[Any], self._backend().state(state_descriptor))
-
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        return cast(ListState[Any], self._backend().state(state_descriptor))
-
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        return cast(MapState[Any, Any], self._backend().state(state_descriptor))
-
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        return cast(ReducingState[Any], self._backend().state(state_descriptor))
-
-    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
-        return cast(AggregatingState[Any, Any], self._backend().state(state_descriptor))
 
     def _backend(self) -> KeyedStateBackend:
         if self.keyed is None:

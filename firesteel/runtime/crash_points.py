@@ -1,7 +1,7 @@
 """Places in the commit protocol where a test may make a job fail. Off unless ``firesteel.testing.crash-points`` is set.
 
-The setting names a folder. A file in it that is called like a point holds one word per time the point is reached:
-``pass``, ``error`` (an exception) or ``kill`` (the process ends at once, as by ``kill -9``); beyond its last word the
+The setting names a folder. A file in it that is called like a point holds one action per time the point is reached:
+``pass``, ``error`` (an exception) or ``kill`` (the process ends at once, as by ``kill -9``); beyond its last action the
 point is passed. How often a point was reached is kept beside it, so that it is known over restarts and in every
 process. :class:`firesteel.testing.CommitCrashes` writes such a folder.
 """
@@ -59,7 +59,7 @@ class CrashPoints:
 def _reach(folder: str, point: CrashPoint) -> None:
     try:
         with open(os.path.join(folder, point), encoding="utf-8") as file:
-            words = file.read().split()
+            actions = file.read().split()
     except FileNotFoundError:
         return
     import fcntl  # not everywhere, and needed by tests only
@@ -69,8 +69,8 @@ def _reach(folder: str, point: CrashPoint) -> None:
         fcntl.flock(counted, fcntl.LOCK_EX)
         number = os.fstat(counted.fileno()).st_size
         counted.write(b".")
-    word = words[number] if number < len(words) else "pass"
-    if word == "kill":
+    action = actions[number] if number < len(actions) else "pass"
+    if action == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
-    if word == "error":
+    if action == "error":
         raise CrashPointError(f"failed on purpose: {point} ({number + 1})")

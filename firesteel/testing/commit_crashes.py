@@ -12,13 +12,13 @@ from firesteel.runtime.crash_points import SETTING, CrashPoint
 
 __all__ = ["CommitCrashes", "CrashPoint"]
 
-WORDS = ("pass", "error", "kill")
+ACTIONS = ("pass", "error", "kill")
 
 
 class CommitCrashes:
     """Says at which points of the commit protocol a job fails.
 
-    Each point has a list of words, one per time the job comes by: ``pass``, ``error`` (an exception, after which the
+    Each point has a list of actions, one per time the job comes by: ``pass``, ``error`` (an exception, after which the
     job may restart) or ``kill`` (the process is gone, as by ``kill -9``). Jobs get it by their configuration.
 
     >>> from firesteel.testing import CollectionSink, run_pipeline
@@ -36,15 +36,15 @@ class CommitCrashes:
         """``folder`` names where it is kept; without it that is a temporary folder, gone when the block is left."""
         self._temporary = None if folder is not None else tempfile.TemporaryDirectory(prefix="firesteel-crashes-")
         self.folder: str = folder or (self._temporary.name if self._temporary else "")
-        for point, words in points.items():
-            wrong = [word for word in words if word not in WORDS]
+        for point, actions in points.items():
+            wrong = [action for action in actions if action not in ACTIONS]
             if wrong or point not in list(CrashPoint):
                 raise ProgramError(
-                    f"CommitCrashes takes lists of {', '.join(WORDS)} by point ({', '.join(CrashPoint)}); got "
-                    f"{point!r}: {list(words)!r}."
+                    f"CommitCrashes takes lists of {', '.join(ACTIONS)} by point ({', '.join(CrashPoint)}); got "
+                    f"{point!r}: {list(actions)!r}."
                 )
             with open(os.path.join(self.folder, point), "w", encoding="utf-8") as file:
-                file.write("\n".join(words))
+                file.write("\n".join(actions))
 
     @property
     def config(self) -> dict[str, str]:
@@ -52,7 +52,7 @@ class CommitCrashes:
         return {SETTING: self.folder}
 
     def reached(self, point: CrashPoint | str) -> int:
-        """How often jobs came by a point that has words."""
+        """How often jobs came by a point that has actions."""
         try:
             return os.path.getsize(os.path.join(self.folder, f"{point}.count"))
         except FileNotFoundError:

@@ -362,7 +362,7 @@ def test_a_job_whose_process_was_killed_is_not_forgotten(capsys: pytest.CaptureF
     assert run.returncode == -signal.SIGKILL
     running, (job,) = list_jobs()
     assert (running, job.name, job.status().status) == ([], "killed", JobStatus.FAILED)
-    assert "is gone and left no word on how the job ended" in job.exceptions().failures[0].message
+    assert "is gone and left no report of how the job ended" in job.exceptions().failures[0].message
     with pytest.raises(JobCommandError, match="no metrics are kept"):
         job.metrics()
     assert main(["list"]) == 0

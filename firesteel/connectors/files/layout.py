@@ -14,7 +14,7 @@ COPY = ".recovered"
 
 
 class Layout:
-    """Paths of parts are relative to the sink's folder; ``prefix`` is the sink's own word.
+    """Paths of parts are relative to the sink's folder; ``prefix`` is chosen by the sink.
 
     On a file system with folders a part is hidden beside its visible name, for only there renaming is sure to be one
     step. In an object store a name is as good as any other, and listing is what costs: hidden parts are below one name.

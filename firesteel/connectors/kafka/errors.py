@@ -95,13 +95,13 @@ def explained(
     error: Any, properties: KafkaProperties, doing: str, last: Callable[[Any], Any] | None = None
 ) -> ConnectorError:
     """A KafkaError, or an exception with one, as an error of ours."""
-    told = error.args[0] if isinstance(error, BaseException) and error.args else error
-    told = last(told) if last is not None and hasattr(told, "name") else told
-    if not hasattr(told, "name"):
+    given = error.args[0] if isinstance(error, BaseException) and error.args else error
+    given = last(given) if last is not None and hasattr(given, "name") else given
+    if not hasattr(given, "name"):
         return ConnectorError(f"Kafka at {properties.servers}: {doing} failed: {properties.mask(str(error))}")
-    kind, advice = _MEANING.get(told.name(), (_PASSING, ""))
-    said = properties.mask(" ".join(told.str().split()))
-    name = told.name().lstrip("_")
+    kind, advice = _MEANING.get(given.name(), (_PASSING, ""))
+    said = properties.mask(" ".join(given.str().split()))
+    name = given.name().lstrip("_")
     return ConnectorError(
         f"Kafka at {properties.servers}: {doing} failed: {said} ({name}). {advice}".rstrip(), kind=kind
     )

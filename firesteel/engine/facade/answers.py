@@ -40,7 +40,7 @@ class JobDetails:
     ended: int | None = None
     """None while it runs."""
     where: str = ""
-    """A few words on where it runs: Spark's master and the address of its page."""
+    """A short description of where it runs: Spark's master and the address of its page."""
     parallelism: int = 1
     """That of the widest operator."""
     attempt: int = 0

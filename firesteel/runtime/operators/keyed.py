@@ -19,7 +19,6 @@ from firesteel.runtime.operators.base import Operator, Placement, handles
 from firesteel.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
 from firesteel.runtime.results import SUSPICIOUS
 from firesteel.runtime.state.backend import KeyedStateBackend
-from firesteel.runtime.state.tables import NEW
 from firesteel.runtime.timers import TimerQueue
 from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP
 
@@ -251,24 +250,22 @@ class ReduceOperator(KeyedOperator):
 
     def run(self, keys: list[Any], values: list[Any], timestamps: list[int] | None) -> None:
         reduce, backend, copies = self._reduce, self.backend, self._copies
-        live, dirty = self._table.live, self._table.dirty
+        get, insert, mark = self._table.live.get, self._table.insert, self._table.mark
         results: list[Any] = []
         value: Any = None
         try:
             for key, value in zip(keys, values, strict=True):
-                entry = live.get(key)
+                entry = get(key)
                 # A value may be None, so it is kept in a tuple of one.
                 if entry is None:
-                    entry = live[key] = [(value,), NEW, key]
-                    dirty.append(entry)
+                    insert(key, (value,))
                 else:
                     if entry[0] is not None:
                         backend.key = key
                         value = reduce(entry[0][0], value)
                     entry[0] = (value,)
                     if entry[1] >= 0:
-                        entry[1] = ~entry[1]
-                        dirty.append(entry)
+                        mark(entry)
                 results.append(detached(value) if copies else value)
         except Exception as error:
             raise self.failure(error, value) from error

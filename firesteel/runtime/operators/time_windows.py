@@ -72,7 +72,7 @@ class AlignedWindowOperator(WindowOperator):
 
     def _fold_tumbling(self, keys: list[Any], values: list[Any], starts: list[int]) -> None:
         state, fold = self.contents.state, self._fold
-        get, put, changed = state.live.get, state.table.put, state.dirty.append
+        get, put, mark = state.live.get, state.table.put, state.table.mark
         add, first = fold.add, fold.first
         tokens = {start: self._tokens[start][0] for start in set(starts)}
         value: Any = None
@@ -87,14 +87,13 @@ class AlignedWindowOperator(WindowOperator):
                 box = entry[0]
                 box[0] = add(box[0], value)
                 if entry[1] >= 0:
-                    entry[1] = ~entry[1]
-                    changed(entry)
+                    mark(entry)
         except Exception as error:
             raise self.failure(error, value) from error
 
     def _fold_sliding(self, keys: list[Any], values: list[Any], starts: list[int]) -> None:
         state, fold, tokens = self.contents.state, self._fold, self._tokens
-        get, put, changed = state.live.get, state.table.put, state.dirty.append
+        get, put, mark = state.live.get, state.table.put, state.table.mark
         add, first = fold.add, fold.first
         value: Any = None
         try:
@@ -109,8 +108,7 @@ class AlignedWindowOperator(WindowOperator):
                     box = entry[0]
                     box[0] = add(box[0], value)
                     if entry[1] >= 0:
-                        entry[1] = ~entry[1]
-                        changed(entry)
+                        mark(entry)
         except Exception as error:
             raise self.failure(error, value) from error
 
@@ -178,7 +176,7 @@ class SessionWindowOperator(WindowOperator):
             for key, time in zip(keys, timestamps, strict=True):
                 if time <= too_late:
                     self.end_outlived(key, (time, time + gap))
-        get, changed = table.live.get, table.dirty.append
+        get, mark = table.live.get, table.mark
         value: Any = None
         try:
             for key, value, time in zip(keys, values, timestamps, strict=True):
@@ -191,8 +189,7 @@ class SessionWindowOperator(WindowOperator):
                         if time + gap > session[1]:
                             session[1] = time + gap
                         if entry[1] >= 0:
-                            entry[1] = ~entry[1]
-                            changed(entry)
+                            mark(entry)
                         continue
                 if sessions is None:
                     sessions = []

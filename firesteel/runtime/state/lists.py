@@ -126,8 +126,7 @@ class LiveListState(Handle, ListState[Any]):
         if entry is not None and entry[0].__class__ is list and len(entry[0]) < BLOCK:
             entry[0].append(value)
             if entry[1] >= 0:
-                entry[1] = ~entry[1]
-                self.dirty.append(entry)
+                self.table.mark(entry)
         else:
             self.extend(key, (value,))
 

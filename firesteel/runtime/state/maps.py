@@ -151,8 +151,7 @@ class LiveMapState(Handle, MapState[Any, Any]):
         if entry is not None and known.__class__ is dict:
             known[key] = value
             if entry[1] >= 0:
-                entry[1] = ~entry[1]
-                self.dirty.append(entry)
+                self.table.mark(entry)
             if len(known) > SMALL_MAP:
                 self.table.put(here, self._in_blocks(known))
         elif known is None:

@@ -309,7 +309,7 @@ class PagedTable(Table):
     # Time to live
 
     def sweep(self, entries: int, expiry_check: ExpiryCheck) -> None:
-        """Pages that are in memory to be written are judged whole, and some more in turn, read for this alone."""
+        """Pages that are in memory to be written are checked whole, and some more in turn, read for this alone."""
         pages, next_page = self._shape["pages"], self._shape.get("swept", 0)
         numbers = {~entry[1] - 1 for entry in self.dirty if entry[1] != NEW}
         in_turn = max(1, entries * pages // max(1, self._shape["entries"]))

@@ -28,7 +28,7 @@ NEW = -1
 """The home of an entry that is not in the store yet: dirty from the start."""
 
 KEEP = object()
-"""What a expiry_check answers if an entry may stay as it is."""
+"""What an expiry check answers if an entry may stay as it is."""
 
 ExpiryCheck = Callable[[Any, Any], Any]
 """Of a key and its value: KEEP, a smaller value, or None if nothing is left of it."""
@@ -42,7 +42,7 @@ class Table(ABC):
     dirty: list[Entry]
     """Entries that were changed since the last ``changes``. This list, too, stays the same object."""
 
-    # What states do with single entries, where they do not do it themselves for speed
+    # What states do with single entries
 
     def get(self, key: Hashable) -> Any:
         """The value of a key that is in memory, or None."""
@@ -54,13 +54,24 @@ class Table(ABC):
         entry = self.live.get(key)
         if entry is None:
             if value is not None:
-                entry = self.live[key] = [value, NEW, key]
-                self.dirty.append(entry)
+                self.insert(key, value)
             return
         entry[0] = value
         if entry[1] >= 0:
-            entry[1] = ~entry[1]
-            self.dirty.append(entry)
+            self.mark(entry)
+
+    # Hot paths change an entry's value themselves and call these two: for a key that is not in ``live``, and for an
+    # entry that is changed for the first time in a batch, which is ``entry[1] >= 0``. Most changes need neither.
+
+    def insert(self, key: Hashable, value: Any) -> None:
+        """Adds the entry of a key that ``live`` does not have."""
+        entry = self.live[key] = [value, NEW, key]
+        self.dirty.append(entry)
+
+    def mark(self, entry: Entry) -> None:
+        """Notes that an entry's value is not the stored one any more. Its home must not be negative."""
+        entry[1] = ~entry[1]
+        self.dirty.append(entry)
 
     def forget(self, key: Hashable) -> None:
         """Drops what memory holds of a key, as if it had never been."""

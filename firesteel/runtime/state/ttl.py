@@ -268,5 +268,5 @@ TTL_HANDLES: dict[type[StateDescriptor], type[Any]] = {
 
 
 def expiry_check_of(handle: Handle) -> ExpiryCheck | None:
-    """How a state's entries are judged, if they can expire."""
+    """How a state's entries are checked for expiry, if they can expire."""
     return getattr(handle, "check_expiry", None)

@@ -17,7 +17,7 @@ from firesteel.datastream.state import (
 )
 from firesteel.errors import ProgramError
 from firesteel.runtime.copies import may_change
-from firesteel.runtime.state.tables import NEW, Entry, Table
+from firesteel.runtime.state.tables import Entry, Table
 
 if TYPE_CHECKING:
     from firesteel.runtime.state.backend import KeyedStateBackend
@@ -28,7 +28,7 @@ __all__ = ["Handle", "LiveAggregatingState", "LiveReducingState", "LiveValueStat
 class Handle:
     """What a user holds: it outlives batches, and shows the entry of the backend's current key.
 
-    ``live`` and ``dirty`` are those of the table. Where there is no current key, asking for its hash says so.
+    ``live`` is the table's. Where there is no current key, asking for its hash says so.
     """
 
     has_blocks = False
@@ -38,7 +38,6 @@ class Handle:
         self._backend = backend
         self._descriptor = descriptor
         self.live: dict[Any, Entry] = {}
-        self.dirty: list[Entry] = []
         self.table: Table
 
     @property
@@ -48,7 +47,7 @@ class Handle:
 
     def attach(self, table: Table, blocks: Table | None) -> None:
         """Works on these tables from now on."""
-        self.table, self.live, self.dirty = table, table.live, table.dirty
+        self.table, self.live = table, table.live
 
     def forget(self, key: Any) -> None:
         """Called before a key is dropped without a trace."""
@@ -93,13 +92,11 @@ class LiveValueState(Handle, ValueState[Any]):
         # What follows is Table.put, here because it is called for every record.
         if entry is None:
             if value is not None:
-                entry = self.live[key] = [value, NEW, key]
-                self.dirty.append(entry)
+                self.table.insert(key, value)
             return
         entry[0] = value
         if entry[1] >= 0:
-            entry[1] = ~entry[1]
-            self.dirty.append(entry)
+            self.table.mark(entry)
 
 
 class LiveReducingState(Handle, ReducingState[Any]):

@@ -10,25 +10,13 @@ from firesteel.datastream.functions import (
     ProcessWindowFunction,
     RuntimeContext,
 )
-from firesteel.datastream.state import (
-    AggregatingState,
-    AggregatingStateDescriptor,
-    ListState,
-    ListStateDescriptor,
-    MapState,
-    MapStateDescriptor,
-    ReducingState,
-    ReducingStateDescriptor,
-    State,
-    StateDescriptor,
-    ValueState,
-    ValueStateDescriptor,
-)
+from firesteel.datastream.state import State, StateDescriptor
 from firesteel.datastream.window import EvictorContext, Trigger, WindowAssigner
 from firesteel.errors import ProgramError
 from firesteel.metrics import MetricGroup
 from firesteel.runtime.clock import Clock
 from firesteel.runtime.state.backend import KeyedStateBackend
+from firesteel.runtime.state.getters import BackendStates
 from firesteel.runtime.timers import TimerQueue
 from firesteel.runtime.windowing.namespaces import pack
 
@@ -112,35 +100,13 @@ class WindowEvictorContext(EvictorContext):
         return self._metrics
 
 
-class _Store(KeyedStateStore):
-    """States of one backend."""
-
-    def __init__(self, backend: KeyedStateBackend) -> None:
-        self._backend = backend
-
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        return cast(ValueState[Any], self._backend.state(state_descriptor))
-
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        return cast(ListState[Any], self._backend.state(state_descriptor))
-
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        return cast(MapState[Any, Any], self._backend.state(state_descriptor))
-
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        return cast(ReducingState[Any], self._backend.state(state_descriptor))
-
-    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
-        return cast(AggregatingState[Any, Any], self._backend.state(state_descriptor))
-
-
 class FunctionContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction.Context[Any]):
     """What process window functions may ask."""
 
     def __init__(self, clock: Clock, windows: KeyedStateBackend, keyed: KeyedStateBackend, merging: bool) -> None:
         self._clock = clock
-        self._window_store = None if merging else _Store(windows)
-        self._global_store = _Store(keyed)
+        self._window_store = None if merging else BackendStates(windows)
+        self._global_store = BackendStates(keyed)
         self.current: Any = None
 
     def window(self) -> Any:
