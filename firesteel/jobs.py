@@ -30,9 +30,10 @@ from firesteel.engine.facade.commands import Command, request_of
 from firesteel.engine.facade.encoding import decoded
 from firesteel.engine.facade.facade import JobFacade
 from firesteel.engine.job_records import JobRecord, job_records
+from firesteel.engine.run_folder import jobs_folder
 from firesteel.errors import FiresteelError, JobCommandError, JobExecutionError
 
-__all__ = ["FinishedJob", "RemoteJob", "find_job", "list_jobs"]
+__all__ = ["FinishedJob", "RemoteJob", "find_job", "list_jobs", "running_job"]
 
 AnswerT = TypeVar("AnswerT")
 
@@ -89,11 +90,15 @@ class FinishedJob(JobFacade):
             raise JobCommandError(
                 f"Job {self.name!r} ({self.id}) has ended ({status}): there is nothing to {command.name}."
             )
-        if command.name not in self._record.answers:
+        answers = self._record.answers
+        if command.parts and all(part in answers for part in command.parts):
+            snapshot: AnswerT = decoded(command.answer, {part: answers[part] for part in command.parts})
+            return snapshot
+        if command.name not in answers:
             raise JobCommandError(
                 f"Of job {self.name!r} ({self.id}), which has ended ({status}), no {command.name} are kept."
             )
-        answer: AnswerT = decoded(command.answer, self._record.answers[command.name])
+        answer: AnswerT = decoded(command.answer, answers[command.name])
         return answer
 
 
@@ -104,6 +109,15 @@ def list_jobs(seconds: float | None = 5.0) -> tuple[list[RemoteJob], list[Finish
     running = [RemoteJob(job, seconds) for job in running_jobs()]
     known = {job.id for job in running}
     return running, [FinishedJob(record) for record in job_records() if record.details.id not in known]
+
+
+def running_job(job_id: str, seconds: float | None = 5.0) -> RemoteJob | None:
+    """The job of this id, if it runs and can be asked."""
+    try:
+        job = RunningJob.of_descriptor(jobs_folder() / f"{job_id}.json")
+    except (OSError, ValueError):
+        return None
+    return RemoteJob(job, seconds)
 
 
 def find_job(name: str) -> JobFacade:

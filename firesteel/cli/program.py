@@ -1,23 +1,18 @@
-"""A user's program, run in this process as if ``python program.py`` had been typed."""
+"""What commands that run a user's program have in common: its options, and the settings made of them."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import runpy
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
-from firesteel import engine
+from firesteel import programs
 from firesteel.common.secret import is_secret_key
 from firesteel.engine.submission import Submission
 from firesteel.errors import ProgramError
+from firesteel.programs import SEPARATOR
 
 __all__ = ["add_program", "run_program", "settings_text", "submission_of"]
-
-SEPARATOR = "\x1f"
-"""Stands between the settings that a program inherits through the environment."""
 
 
 def add_program(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +45,7 @@ def settings_text(options: argparse.Namespace) -> str:
     return SEPARATOR.join(entries)
 
 
-def _warn_of_secrets(settings: Sequence[str]) -> None:
+def warn_of_secrets(settings: Sequence[str]) -> None:
     for key in [key for key, _, _ in (entry.partition("=") for entry in settings) if is_secret_key(key)]:
         print(
             f"firesteel: -D {key}=… can be read by every user of this machine while the command runs. Put it into "
@@ -59,47 +54,14 @@ def _warn_of_secrets(settings: Sequence[str]) -> None:
         )
 
 
-class _Submitted(BaseException):
-    """Leaves a program once what it would run is known. No Exception: a program may catch those."""
-
-    def __init__(self, submission: Submission) -> None:
-        self.submission = submission
-
-
 def submission_of(options: argparse.Namespace) -> Submission:
     """What a program hands to the engine at its first execute(). The program ends there."""
-    original = engine.submit
-
-    def leave(submission: Submission) -> NoReturn:
-        raise _Submitted(submission)
-
-    engine.submit = leave
-    try:
-        run_program(options)
-    except _Submitted as left:
-        return left.submission
-    finally:
-        engine.submit = original
-    raise ProgramError(f"{options.program!r} ended without executing anything.")
+    warn_of_secrets(options.settings)
+    return programs.submission_of(options.program, options.arguments, settings_text(options))
 
 
 def run_program(options: argparse.Namespace) -> None:
-    """Runs the program as ``__main__``, with its own ``sys.argv`` and its folder first on ``sys.path``."""
-    if not os.path.isfile(options.program):
-        raise ProgramError(f"There is no file {options.program!r}.")
-    _warn_of_secrets(options.settings)
-    arguments: Sequence[str] = options.arguments
-    before = sys.argv, list(sys.path), os.environ.get("FIRESTEEL_SETTINGS")
-    # Settings that this process inherited stay; those of the command line come later and win.
-    inherited = [before[2]] if before[2] else []
-    os.environ["FIRESTEEL_SETTINGS"] = SEPARATOR.join([*inherited, settings_text(options)])
-    sys.argv = [options.program, *arguments]
-    sys.path[0] = os.path.dirname(os.path.realpath(options.program))
-    try:
-        runpy.run_path(options.program, run_name="__main__")
-    finally:
-        sys.argv, sys.path[:] = before[0], before[1]
-        if before[2] is None:
-            del os.environ["FIRESTEEL_SETTINGS"]
-        else:
-            os.environ["FIRESTEEL_SETTINGS"] = before[2]
+    """Runs the program as ``__main__``."""
+    text = settings_text(options)
+    warn_of_secrets(options.settings)
+    programs.run_program(options.program, options.arguments, text)

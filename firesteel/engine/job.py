@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import threading
@@ -17,6 +18,7 @@ from firesteel.common.job_client import JobClient
 from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
+from firesteel.common.private_files import replace_file
 from firesteel.common.tracebacks import shortened
 from firesteel.engine.clean_up import guarded
 from firesteel.engine.control import ControlSocket, RunningJob
@@ -150,9 +152,13 @@ class EngineJob(JobClient):
 
     def _keep_record(self) -> None:
         """What can be asked of the job when it has ended. Before others learn of its end: they may ask then."""
-        asked = (command() for command in COMMANDS.values() if not command.changes)
+        asked = (command() for command in COMMANDS.values() if not command.changes and not command.parts)
         answers = {command.name: encoded(self.facade.execute(command)) for command in asked}
         write_record(self.facade.status(), answers)
+        if self.context.settings.records_folder:
+            # Forced to disk: what the job manager does next depends on it.
+            path = os.path.join(self.context.settings.records_folder, f"{self.job_id}.json")
+            replace_file(path, json.dumps(answers).encode(), durable=True)
 
     def _attempts(self, run: JobRun) -> BaseException | None:
         """Runs the job, again after each failure as long as the restart strategy allows. Returns the last error."""

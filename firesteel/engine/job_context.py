@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from dataclasses import replace
 
@@ -20,7 +21,7 @@ from firesteel.engine.submission import Submission
 from firesteel.filesystems import StorageOptions
 from firesteel.runtime.task import JobSpec
 
-__all__ = ["JobContext", "job_spec"]
+__all__ = ["JobContext", "job_spec", "new_job_id"]
 
 
 def job_spec(submission: Submission, job_id: str = "", processes_stay: bool = True) -> JobSpec:
@@ -41,6 +42,24 @@ def job_spec(submission: Submission, job_id: str = "", processes_stay: bool = Tr
     )
 
 
+_given: dict[str, int] = {}
+"""How many jobs of this process were given an id that was set, or one made from it."""
+
+
+def new_job_id(wanted: str = "") -> str:
+    """A random id, or the one that was set. A process that runs several jobs gives those after the first ids made from
+    it: the same ones when the program is started again.
+
+    >>> first, second = new_job_id("00000000000000000000000000000001"), new_job_id("00000000000000000000000000000001")
+    >>> first, second
+    ('00000000000000000000000000000001', '7c0d7051587c12d4be751a5192292d41')
+    """
+    if not wanted:
+        return uuid.uuid4().hex
+    number = _given[wanted] = _given.get(wanted, -1) + 1
+    return hashlib.sha256(f"{wanted}/{number}".encode()).hexdigest()[:32] if number else wanted
+
+
 class JobContext:
     """One job: what it is, how it is set, what is known of its batches, and what is asked of it. The client's side
     (:class:`~firesteel.engine.job.EngineJob`) and the engine's side (:class:`~firesteel.engine.job_run.JobRun`) both
@@ -49,8 +68,8 @@ class JobContext:
     def __init__(self, submission: Submission, processes_stay: bool = True) -> None:
         self.submission = submission
         self.settings = Settings.of(submission.configuration)
-        self.job_id = uuid.uuid4().hex
-        self.spec = job_spec(submission, self.job_id, processes_stay)
+        self.job_id = new_job_id(self.settings.job_id)
+        self.spec = replace(job_spec(submission, self.job_id, processes_stay), attempt=self.settings.first_attempt)
         """Replaced by each attempt, which has a number of its own."""
         self.checkpointing = Checkpointing.of(submission.configuration, submission.name, submission.batch_mode)
         self.checkpoints = CheckpointLog()
@@ -62,6 +81,8 @@ class JobContext:
         """Set when the job is to end at once."""
         self.suspending = False
         """Whether the job is to come to rest after the batch that is under way."""
+        self.goes_on = False
+        """Whether the checkpoint folder has what the job goes on from, so that no savepoint is needed any more."""
         self.at_end = CleanUp()
         """What is given back when the job has ended, whatever the end was."""
         self.at_release = CleanUp()

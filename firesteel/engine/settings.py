@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 
 from firesteel.common.configuration import Configuration
@@ -46,6 +47,13 @@ class Settings:
     """``firesteel.progress``: the live line; by default only on a terminal."""
     full_trace: bool = False
     """``firesteel.errors.full-trace``: whether exceptions keep the frames and causes inside Firesteel and Spark."""
+    job_id: str = ""
+    """``firesteel.job.id``: the id of the process's first job, 32 hexadecimal digits; by default a random one."""
+    first_attempt: int = 0
+    """``firesteel.job.attempt``: how often the job was started before. From 1 on it goes on from its checkpoint, even
+    if it once began with a savepoint."""
+    records_folder: str = ""
+    """``firesteel.job.records``: a folder where a job that ends leaves its last answers, beside the usual place."""
     crash_points: CrashPoints = field(default_factory=CrashPoints)
     """``firesteel.testing.crash-points``: a folder that says where the commit protocol is to fail."""
     spark: dict[str, str] = field(default_factory=dict, repr=False)
@@ -69,6 +77,9 @@ class Settings:
             jit=_jit(configuration),
             progress=None if progress == "auto" else progress == "true",
             full_trace=wants_full_traces(configuration),
+            job_id=_job_id(configuration),
+            first_attempt=max(0, configuration.get_integer("firesteel.job.attempt", 0)),
+            records_folder=configuration.get_string("firesteel.job.records", ""),
             crash_points=CrashPoints(configuration.get_string(SETTING, "") or None),
             spark={
                 **_retained(configuration),
@@ -81,6 +92,13 @@ def _jit(configuration: Configuration) -> str:
     value = configuration.get_string("firesteel.spark.jit", "auto").lower()
     if value not in ("auto", "quick", "full"):
         raise ConfigurationError(f"firesteel.spark.jit is {value!r}: it must be auto, quick or full.")
+    return value
+
+
+def _job_id(configuration: Configuration) -> str:
+    value = configuration.get_string("firesteel.job.id", "")
+    if value and not re.fullmatch("[0-9a-f]{32}", value):
+        raise ConfigurationError(f"firesteel.job.id is {value!r}: it must be 32 hexadecimal digits in lower case.")
     return value
 
 

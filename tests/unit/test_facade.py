@@ -36,6 +36,7 @@ from firesteel.engine.facade import (
     JobFailure,
     JobMetrics,
     JobPlan,
+    JobSnapshot,
     OperatorMetrics,
     SavepointTaken,
     Stop,
@@ -110,6 +111,12 @@ def test_a_command_is_the_same_after_json(command: Command[Any]) -> None:
         CheckpointStatistics(1, 2, 3, (CheckpointSummary(0, True, 1, 2, 3, None, 4, {"n": 5}, None),)),
         JobExceptions((JobFailure(1, 0, "bad", "builtins.ValueError", True, "Map", 0, "job.py:3"),), True),
         SavepointTaken("/saved"),
+        JobSnapshot(
+            JobDetails("a", "b", JobStatus.RUNNING, "spark", "STREAMING", 7, 1),
+            JobMetrics(tasks=(TaskMetrics(0, 1, 2, 3),)),
+            CheckpointStatistics(1),
+            JobExceptions(),
+        ),
     ],
     ids=lambda answer: type(answer).__name__,
 )
@@ -120,7 +127,15 @@ def test_an_answer_is_the_same_after_json(answer: Any) -> None:
 def test_every_answer_of_every_command_can_travel() -> None:
     """A type that ``decoded`` does not know would show only when somebody asks."""
     answers = {command.answer for command in COMMANDS.values()}
-    assert answers == {JobDetails, JobMetrics, JobPlan, CheckpointStatistics, JobExceptions, SavepointTaken}
+    assert answers == {
+        JobDetails,
+        JobMetrics,
+        JobPlan,
+        JobSnapshot,
+        CheckpointStatistics,
+        JobExceptions,
+        SavepointTaken,
+    }
 
 
 @pytest.mark.parametrize(

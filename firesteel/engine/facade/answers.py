@@ -16,6 +16,7 @@ __all__ = [
     "JobFailure",
     "JobMetrics",
     "JobPlan",
+    "JobSnapshot",
     "OperatorMetrics",
     "SavepointTaken",
     "SubtaskMetrics",
@@ -156,6 +157,16 @@ class JobExceptions:
     failures: tuple[JobFailure, ...] = ()
     truncated: bool = False
     """Whether there were more, which are forgotten."""
+
+
+@dataclass(frozen=True)
+class JobSnapshot:
+    """All that changes while a job runs, in one answer: for those who ask again and again."""
+
+    status: JobDetails
+    metrics: JobMetrics
+    checkpoints: CheckpointStatistics
+    exceptions: JobExceptions
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from firesteel.engine.facade.answers import (
     JobExceptions,
     JobMetrics,
     JobPlan,
+    JobSnapshot,
     SavepointTaken,
 )
 from firesteel.engine.facade.encoding import decoded, encoded
@@ -25,6 +26,7 @@ __all__ = [
     "GetExceptions",
     "GetMetrics",
     "GetPlan",
+    "GetSnapshot",
     "GetStatus",
     "Stop",
     "TakeSavepoint",
@@ -45,6 +47,8 @@ class Command(Generic[AnswerT]):
     """The type of its answer."""
     changes: ClassVar[bool] = False
     """Whether it does something to the job. A job that has ended answers only those that do not."""
+    parts: ClassVar[tuple[str, ...]] = ()
+    """The commands whose answers its own one is made of, if it is."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,15 @@ class GetExceptions(Command[JobExceptions]):
 
 
 @dataclass(frozen=True)
+class GetSnapshot(Command[JobSnapshot]):
+    """Status, metrics, checkpoints and failures at once."""
+
+    name = "snapshot"
+    answer = JobSnapshot
+    parts = ("status", "metrics", "checkpoints", "exceptions")
+
+
+@dataclass(frozen=True)
 class TakeSavepoint(Command[SavepointTaken]):
     """Takes a savepoint, while the job goes on."""
 
@@ -121,7 +134,17 @@ class Cancel(Command[JobDetails]):
 
 COMMANDS: dict[str, type[Command[Any]]] = {
     command.name: command
-    for command in (GetStatus, GetMetrics, GetPlan, GetCheckpoints, GetExceptions, TakeSavepoint, Stop, Cancel)
+    for command in (
+        GetStatus,
+        GetMetrics,
+        GetPlan,
+        GetCheckpoints,
+        GetExceptions,
+        GetSnapshot,
+        TakeSavepoint,
+        Stop,
+        Cancel,
+    )
 }
 
 

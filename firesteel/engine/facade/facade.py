@@ -12,6 +12,7 @@ from firesteel.engine.facade.answers import (
     JobExceptions,
     JobMetrics,
     JobPlan,
+    JobSnapshot,
 )
 from firesteel.engine.facade.commands import (
     Cancel,
@@ -20,6 +21,7 @@ from firesteel.engine.facade.commands import (
     GetExceptions,
     GetMetrics,
     GetPlan,
+    GetSnapshot,
     GetStatus,
     Stop,
     TakeSavepoint,
@@ -69,6 +71,10 @@ class JobFacade(ABC):
 
     def exceptions(self) -> JobExceptions:
         return self.execute(GetExceptions())
+
+    def snapshot(self) -> JobSnapshot:
+        """Status, metrics, checkpoints and failures at once."""
+        return self.execute(GetSnapshot())
 
     def savepoint(self, directory: str | None = None) -> str:
         """Takes a savepoint; returns its path."""

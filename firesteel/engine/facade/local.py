@@ -15,6 +15,7 @@ from firesteel.engine.facade.answers import (
     JobExceptions,
     JobMetrics,
     JobPlan,
+    JobSnapshot,
     OperatorMetrics,
     SavepointTaken,
     SubtaskMetrics,
@@ -27,6 +28,7 @@ from firesteel.engine.facade.commands import (
     GetExceptions,
     GetMetrics,
     GetPlan,
+    GetSnapshot,
     GetStatus,
     Stop,
     TakeSavepoint,
@@ -54,6 +56,7 @@ class LocalJob(JobFacade):
             GetPlan: self._plan,
             GetCheckpoints: self._checkpoints,
             GetExceptions: self._exceptions,
+            GetSnapshot: self._snapshot,
             TakeSavepoint: self._savepoint,
             Stop: self._stop,
             Cancel: self._cancel,
@@ -126,6 +129,9 @@ class LocalJob(JobFacade):
 
     def _exceptions(self, command: GetExceptions) -> JobExceptions:
         return self._job.context.failures.history()
+
+    def _snapshot(self, command: GetSnapshot) -> JobSnapshot:
+        return JobSnapshot(self.status(), self.metrics(), self.checkpoints(), self.exceptions())
 
     def _savepoint(self, command: TakeSavepoint) -> SavepointTaken:
         return SavepointTaken(self._job.trigger_savepoint(command.directory).result())

@@ -32,7 +32,7 @@ def find_restore(context: JobContext, readable: Callable[[str], str]) -> Restore
     of a savepoint: the same, or one made of the checkpoint that is there."""
     configuration = context.submission.configuration
     path = restore_path(configuration)
-    if not path:
+    if not path or context.goes_on:
         return None
     # Loads Arrow, which a job that begins with nothing need not wait for.
     from firesteel.engine.savepoints.restoring import Restore

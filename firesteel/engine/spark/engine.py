@@ -106,7 +106,8 @@ def claim_folder(context: JobContext, storage: Storage, directory: str) -> Check
     folder.lock(Holder.here(context.name, context.job_id, None if jvm is None else jvm.pid))
     context.at_release.add(folder.release)
     if folder.claim():
-        if restore_path(context.submission.configuration):
+        context.goes_on = context.settings.first_attempt > 0
+        if restore_path(context.submission.configuration) and not context.goes_on:
             raise CheckpointError(
                 f"The job should begin with a savepoint, but its checkpoint folder {durable} holds the state of an "
                 "earlier run. Leave the savepoint out to go on from there, or name another folder, or delete it."
