@@ -18,6 +18,9 @@ PACKAGES = (
 )
 MODULES = (
     "firesteel.errors",
+    "firesteel.cluster.diagnosis",
+    "firesteel.cluster.job_rows",
+    "firesteel.cluster.state_browser",
     "firesteel.connectors.postgresql.address",
     "firesteel.connectors.postgresql.rows",
     "firesteel.connectors.postgresql.statements",

@@ -1,0 +1,1 @@
+"""The job manager: jobs as a service, its REST API and its web page."""

@@ -1,0 +1,234 @@
+"""The part of the REST API that Flink does not have: what our page shows, under ``/firesteel/v1``.
+
+| path | answer |
+|---|---|
+| ``/jobs`` | all jobs, each with rate, lag and last error |
+| ``/jobs/:id`` | one job: details, plan, metrics, counts of checkpoints, diagnosis |
+| ``/jobs/:id/batches?after=n`` | the micro-batches after that one, with their parts |
+| ``/jobs/:id/checkpoints`` | counts and the last checkpoints |
+| ``/jobs/:id/exceptions`` | failures, with the user's line, and how to replay the batch |
+| ``/jobs/:id/diagnosis`` | why it is slow or stuck, in a sentence |
+| ``/jobs/:id/processes`` | driver, JVM and Python workers with their memory |
+| ``/jobs/:id/logs`` | its log files; ``/logs/:name?start=&length=`` a part of one, ``?search=`` lines with a text |
+| ``/jobs/:id/state`` | the states in the last snapshot; POST takes one |
+| ``/jobs/:id/state/rows?uid=&state=&key=&offset=&limit=`` | keys and values |
+
+:func:`own_routes` makes the routes over any :class:`~firesteel.cluster.jobs_view.JobsView`. Who may ask is decided by
+the server that mounts them.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from firesteel.cluster.diagnosis import diagnose
+from firesteel.cluster.job_rows import JobRows
+from firesteel.cluster.jobs_view import JobsView
+from firesteel.cluster.log_reading import find_lines, read_part
+from firesteel.cluster.picture import picture_of
+from firesteel.cluster.process_memory import processes_of
+from firesteel.cluster.state_browser import Snapshot, StateBrowser, state_rows
+from firesteel.engine.facade import CheckpointStatistics, JobDetails, JobFacade, JobFailure
+from firesteel.engine.facade.encoding import encoded
+from firesteel.errors import FiresteelError, JobCommandError, JobExecutionError
+
+__all__ = ["PREFIX", "own_routes"]
+
+PREFIX = "/firesteel/v1"
+
+Endpoint = Callable[[Request], Any]
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class OwnApi:
+    """Answers requests. Jobs are asked through sockets, so all of it may block: Starlette calls these in threads,
+    as they are no coroutines."""
+
+    def __init__(self, view: JobsView) -> None:
+        self._view = view
+        self._rows = JobRows(view)
+        self._browser = StateBrowser()
+
+    def close(self) -> None:
+        """Removes what was put on disk."""
+        self._browser.close()
+
+    def jobs(self, request: Request) -> Any:
+        return {"now": _now(), "jobs": self._rows.rows()}
+
+    def job(self, request: Request) -> Any:
+        job = self._job(request)
+        details = job.status()
+        plan, metrics = _or_none(job.plan), _or_none(job.metrics)
+        checkpoints, failures = _or_none(job.checkpoints), _or_none(job.exceptions)
+        return {
+            "now": _now(),
+            "job": self._rows.row(details),
+            "plan": None if plan is None else plan.plan,
+            "metrics": encoded(metrics),
+            "checkpoints": None if checkpoints is None else {**encoded(checkpoints), "history": None},
+            "diagnosis": encoded(diagnose(picture_of(details, metrics, checkpoints, failures, plan, _now()))),
+        }
+
+    def batches(self, request: Request) -> Any:
+        after = _number(request, "after", -1)
+        batches = [one for one in self._job(request).checkpoints().history if one.checkpoint_id > after]
+        return {"now": _now(), "batches": encoded(batches)}
+
+    def checkpoints(self, request: Request) -> Any:
+        return {"now": _now(), **encoded(self._job(request).checkpoints())}
+
+    def exceptions(self, request: Request) -> Any:
+        job = self._job(request)
+        found, details, checkpoints = job.exceptions(), job.status(), _or_none(job.checkpoints)
+        failures = [{**encoded(one), "replay": _replay(one, details, checkpoints)} for one in found.failures]
+        return {"now": _now(), "failures": failures, "truncated": found.truncated}
+
+    def diagnosis(self, request: Request) -> Any:
+        job = self._job(request)
+        metrics, checkpoints = _or_none(job.metrics), _or_none(job.checkpoints)
+        failures, plan = _or_none(job.exceptions), _or_none(job.plan)
+        return encoded(diagnose(picture_of(job.status(), metrics, checkpoints, failures, plan, _now())))
+
+    def processes(self, request: Request) -> Any:
+        details = self._job(request).status()
+        found = processes_of(details.pid) if details.ended is None else []
+        return {"now": _now(), "where": details.where, "processes": encoded(found)}
+
+    def logs(self, request: Request) -> Any:
+        files = []
+        for one in self._view.logs(request.path_params["job"]):
+            if one.path.is_file():
+                info = one.path.stat()
+                entry = {"name": one.name, "attempt": one.attempt, "size": info.st_size}
+                files.append({**entry, "modified": int(info.st_mtime * 1000)})
+        return {"now": _now(), "files": files}
+
+    def log(self, request: Request) -> Any:
+        path = self._log_path(request)
+        wanted = request.query_params.get("search", "")
+        if wanted:
+            return {"lines": [{"position": at, "text": text} for at, text in find_lines(path, wanted)]}
+        start = _number(request, "start", None)
+        return encoded(read_part(path, start, _number(request, "length", 64 << 10)))
+
+    def _log_path(self, request: Request) -> Path:
+        # Looked up among the job's own files: no path is made of what a request says.
+        for one in self._view.logs(request.path_params["job"]):
+            if one.name == request.path_params["name"] and one.path.is_file():
+                return one.path
+        raise _Refused(404, "The job has no such log file.")
+
+    def state(self, request: Request) -> Any:
+        job = self._job(request)
+        return _states(self._browser.snapshot(job.id))
+
+    def take_state(self, request: Request) -> Any:
+        return _states(self._browser.take(self._job(request)))
+
+    def state_rows(self, request: Request) -> Any:
+        snapshot = self._browser.snapshot(self._job(request).id)
+        if snapshot is None:
+            raise _Refused(404, "No snapshot of this job's state has been taken here.")
+        query = request.query_params
+        offset, limit = max(0, _number(request, "offset", 0)), min(1_000, max(1, _number(request, "limit", 100)))
+        uid, state = query.get("uid", ""), query.get("state", "")
+        return encoded(state_rows(snapshot.savepoint, uid, state, query.get("key", ""), offset, limit))
+
+    def _job(self, request: Request) -> JobFacade:
+        return self._view.job(request.path_params["job"])
+
+
+def own_routes(view: JobsView) -> list[BaseRoute]:
+    """The routes, with their whole paths."""
+    api = OwnApi(view)
+    job = f"{PREFIX}/jobs/{{job}}"
+    gets: dict[str, Endpoint] = {
+        f"{PREFIX}/jobs": api.jobs,
+        job: api.job,
+        f"{job}/batches": api.batches,
+        f"{job}/checkpoints": api.checkpoints,
+        f"{job}/exceptions": api.exceptions,
+        f"{job}/diagnosis": api.diagnosis,
+        f"{job}/processes": api.processes,
+        f"{job}/logs": api.logs,
+        f"{job}/logs/{{name}}": api.log,
+        f"{job}/state/rows": api.state_rows,
+    }
+    routes: list[BaseRoute] = [Route(path, _answering(endpoint), methods=["GET"]) for path, endpoint in gets.items()]
+    routes.append(Route(f"{job}/state", _answering(api.state), methods=["GET"]))
+    routes.append(Route(f"{job}/state", _answering(api.take_state), methods=["POST"]))
+    return routes
+
+
+def _answering(endpoint: Endpoint) -> Callable[[Request], Response]:
+    def answer(request: Request) -> Response:
+        try:
+            return JSONResponse(endpoint(request))
+        except _Refused as refused:
+            return _errors(refused.status, str(refused))
+        except KeyError:
+            return _errors(404, f"Job {request.path_params.get('job')} is not known.")
+        except JobCommandError as error:
+            return _errors(409, str(error))
+        except (JobExecutionError, TimeoutError) as error:
+            return _errors(503, str(error) or "The job does not answer.")
+        except FiresteelError as error:
+            return _errors(409, str(error))
+
+    return answer
+
+
+def _errors(status: int, message: str) -> Response:
+    return JSONResponse({"errors": [message]}, status)
+
+
+def _number(request: Request, name: str, default: Any) -> Any:
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    try:
+        return int(text)
+    except ValueError:
+        raise _Refused(400, f"{name} is a whole number, not {text[:40]!r}.") from None
+
+
+def _or_none(ask: Callable[[], Any]) -> Any:
+    """An answer; None where a job that ended kept none, or does not answer just now."""
+    try:
+        return ask()
+    except (FiresteelError, TimeoutError):
+        return None
+
+
+def _states(snapshot: Snapshot | None) -> Any:
+    if snapshot is None:
+        return {"now": _now(), "taken": None, "states": []}
+    return {"now": _now(), "taken": snapshot.taken, "states": encoded(snapshot.savepoint.states())}
+
+
+def _replay(failure: JobFailure, job: JobDetails, checkpoints: CheckpointStatistics | None) -> str | None:
+    """The command that runs the batch again that failed. Only what runs on Spark logs what a batch read."""
+    if job.engine != "spark" or job.checkpoint_folder is None:
+        return None
+    history = () if checkpoints is None else checkpoints.history
+    failed = [one for one in history if not one.completed and one.trigger_timestamp <= failure.timestamp]
+    batch = f"--batch {failed[-1].checkpoint_id} " if failed else ""
+    return f"firesteel replay --pdb {batch}{shlex.quote(job.checkpoint_folder)}"
+
+
+def _now() -> int:
+    return int(time.time() * 1000)

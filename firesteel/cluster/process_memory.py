@@ -1,0 +1,62 @@
+"""The processes of a job on this machine, with their memory: its driver, the JVM, Python workers."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+
+import psutil
+
+__all__ = ["ProcessUse", "processes_of"]
+
+
+@dataclass(frozen=True)
+class ProcessUse:
+    """One process."""
+
+    pid: int
+    kind: str
+    """driver, JVM, Python worker, Python daemon, or the name of another program."""
+    memory: int
+    """Resident bytes."""
+    cpu_seconds: float
+    started: int
+    """In milliseconds since 1970."""
+    threads: int
+
+
+def processes_of(driver: int) -> list[ProcessUse]:
+    """The driver's process and all below it; none where it does not run on this machine."""
+    found = []
+    with contextlib.suppress(psutil.Error):
+        root = psutil.Process(driver)
+        for process in [root, *root.children(recursive=True)]:
+            # Workers come and go.
+            with contextlib.suppress(psutil.Error):
+                found.append(_use(process, process.pid == driver))
+    return found
+
+
+def _use(process: psutil.Process, is_driver: bool) -> ProcessUse:
+    with process.oneshot():
+        cpu = process.cpu_times()
+        return ProcessUse(
+            process.pid,
+            "driver" if is_driver else _kind(process),
+            process.memory_info().rss,
+            round(cpu.user + cpu.system, 2),
+            int(process.create_time() * 1000),
+            process.num_threads(),
+        )
+
+
+def _kind(process: psutil.Process) -> str:
+    name = process.name()
+    if name == "java":
+        return "JVM"
+    words = " ".join(process.cmdline())
+    if "daemon" in words:
+        # Spark's daemon forks the workers, which keep its command line.
+        parent = process.parent()
+        return "Python daemon" if parent is not None and parent.name() == "java" else "Python worker"
+    return "Python worker" if "pyspark" in words or "firesteel" in words else name
