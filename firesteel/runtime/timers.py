@@ -70,6 +70,12 @@ class TimerQueue:
         if time >> _COARSE in self._coarse and time >> _FINE not in self._loaded:
             self._deleted.setdefault(time, {})[key] = None
 
+    def holds(self, time: int, key: Any) -> bool:
+        """Whether there is this timer. Reads its stretch if need be."""
+        if time >> _COARSE in self._coarse and time >> _FINE not in self._loaded:
+            self._load([time >> _FINE])
+        return key in self._added.get(time, ())
+
     def due(self, limit: int) -> Iterator[tuple[int, Any]]:
         """Pops the timers up to ``limit`` in order of time. More may be registered meanwhile."""
         self._load_due(limit)

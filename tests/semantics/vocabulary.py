@@ -284,6 +284,15 @@ class Ahead(Trigger[Any, Any]):
         """Nothing: what is set comes."""
 
 
+class FirstEnd(Ahead):
+    """Fires at the end of the window that the value 1 made, and nowhere else; leaves its timer where it is, too."""
+
+    def on_element(self, element: Record, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        if element[1] == 1:
+            ctx.register_event_time_timer(window.max_timestamp())
+        return TriggerResult.CONTINUE
+
+
 class Odd(Evictor[Any, Any]):
     """Takes odd values out before, and whatever is below 10 after the function."""
 

@@ -399,9 +399,11 @@ class WindowOperator(KeyedOperator):
         return taken_over
 
     def _hand_on(self, time: int, key: Any, token: Any) -> None:
-        """The end of a session that has become part of another one, which may have no timer of its own yet."""
-        if token is not None and token[1] - 1 >= time:
-            self.event.register(token[1] - 1, (key, token))
+        """The end of a session that has become part of another one. If that one was made on the short way, it has no
+        timer of its own yet. Otherwise it has one for the end of its life, and this timer was the trigger's."""
+        if token is None or token[1] - 1 < time or self.event.holds(self._end_of_life(unpack(token)), (key, token)):
+            return
+        self.event.register(token[1] - 1, (key, token))
 
     def _end_if_over(self, time: int, key: Any, window: Any, token: Any, place: Any) -> None:
         end = self._end_of_life(window)
