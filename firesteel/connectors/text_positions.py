@@ -8,6 +8,7 @@ compressed file the place that was reached, which its size does not tell. A file
 
 from __future__ import annotations
 
+import shlex
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import IO, Any, NamedTuple, cast
 
 from firesteel.connectors.compressed import codec_of
 from firesteel.errors import InputError
-from firesteel.filesystems import LOCAL, FileInfo, FileSystem
+from firesteel.filesystems import LOCAL, FileInfo, FileSystem, is_remote
 
 __all__ = ["Entry", "FileState", "Position", "TextPosition"]
 
@@ -25,6 +26,8 @@ Position = dict[str, Any]
 _MARK_BYTES = 1024
 _MARKS = 16
 """A checksum is of so many pieces of that length: the first, the last, and others between them at equal distances."""
+_WHOLE_BYTES = 1 << 20
+"""Up to so many bytes it is of all of them: that takes less than a millisecond, and a job makes several per batch."""
 _SCAN_BYTES = 1 << 16
 
 
@@ -57,18 +60,25 @@ class FileState:
 
     def mark(self, end: int, system: FileSystem = LOCAL) -> int:
         """A checksum of what stands before a place of the file, or of all of a compressed one."""
-        end = self.size if codec_of(self.path) else end
-        if end <= _MARKS * _MARK_BYTES:
-            return self._checksum([(0, end)], system)
-        step = (end - _MARK_BYTES) / (_MARKS - 1)
-        starts = [round(n * step) for n in range(_MARKS)]
-        return self._checksum([(start, start + _MARK_BYTES) for start in starts], system)
+        end = self._marked(end)
+        return self._checksum([(0, end)] if end <= _WHOLE_BYTES else _samples(end), system)
+
+    def _marked(self, end: int) -> int:
+        return self.size if codec_of(self.path) else end
 
     def matches(self, end: int, mark: int, system: FileSystem = LOCAL) -> bool:
-        """Whether a checksum that was made earlier still holds. At first, one was of the last piece only."""
-        return mark == self.mark(end, system) or (
-            codec_of(self.path) is None and mark == self._checksum([(max(0, end - _MARK_BYTES), end)], system)
-        )
+        """Whether a checksum that was made earlier still holds. At first, one was of the last piece only, and then of
+        samples wherever there was room for them."""
+        if mark == self.mark(end, system):
+            return True
+        marked = self._marked(end)
+        if _MARKS * _MARK_BYTES < marked <= _WHOLE_BYTES and mark == self._checksum(_samples(marked), system):
+            return True
+        return codec_of(self.path) is None and mark == self._checksum([(max(0, end - _MARK_BYTES), end)], system)
+
+    def is_same(self, end: int, mark: int, system: FileSystem = LOCAL) -> bool:
+        """Whether a checksum holds and leaves nothing out."""
+        return self._marked(end) <= _WHOLE_BYTES and mark == self.mark(end, system)
 
     def _checksum(self, pieces: list[tuple[int, int]], system: FileSystem) -> int:
         found = 0
@@ -85,6 +95,12 @@ class FileState:
         with _unbuffered(self.path, system) as file:
             file.seek(low)
             return any(b"\n" in file.read(min(_SCAN_BYTES, high - at)) for at in range(low, high, _SCAN_BYTES))
+
+
+def _samples(end: int) -> list[tuple[int, int]]:
+    step = (end - _MARK_BYTES) / (_MARKS - 1)
+    starts = [round(n * step) for n in range(_MARKS)]
+    return [(start, start + _MARK_BYTES) for start in starts]
 
 
 def _unbuffered(path: str, system: FileSystem) -> IO[bytes]:
@@ -174,9 +190,11 @@ class TextPosition:
 
     def _recognise(self, file: FileState, entry: Entry) -> None:
         """A file that has another modification time, but is as long as it was: copied once more, or put back. Raises if
-        it is another one."""
-        if not file.matches(entry.offset, entry.mark, self._system):
-            raise other(file.path)
+        it is another one, or may be."""
+        if not file.is_same(entry.offset, entry.mark, self._system):
+            if not file.matches(entry.offset, entry.mark, self._system):
+                raise other(file.path)
+            raise perhaps_other(file.path, entry.modified)
         # So it is looked at only once.
         self.entries[file.path] = entry._replace(modified=file.modified)
 
@@ -223,6 +241,21 @@ def changed(path: str, how: str) -> InputError:
 
 def other(path: str) -> InputError:
     return changed(path, "it is not the file that was read when the job's position was saved")
+
+
+def perhaps_other(path: str, modified: int) -> InputError:
+    """Of a file that is too long for a checksum of all of it."""
+    seconds, nanos = divmod(modified, 10**9)
+    advice = (
+        ""
+        if is_remote(path)
+        else f" If it is the same, set its time back: touch -d @{seconds}.{nanos:09} {shlex.quote(path)}"
+    )
+    return changed(
+        path,
+        "its modification time is another one than that of the file that was read, and it is too long to tell a copy "
+        f"from an edit of the same length.{advice}",
+    )
 
 
 def gone(path: str) -> InputError:

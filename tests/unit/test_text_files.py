@@ -8,6 +8,9 @@ import itertools
 import json
 import os
 import pickle
+import re
+import shlex
+import subprocess
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -246,6 +249,33 @@ class TestFilesThatChangeBetweenTwoRuns:
         with pytest.raises(InputError, match=r"it is not the file that was read"):
             read_from(TextFileEnumerator.of(str(tmp_path)), position)
 
+    def test_an_edit_of_one_byte(self, tmp_path: Path) -> None:
+        """Of the same length, and between the samples of a longer file."""
+        write(tmp_path / "a", numbered("a", 0, 10_000))
+        _, position = part_of(tmp_path, 1000)
+        content = bytearray((tmp_path / "a").read_bytes())
+        content[1500] ^= 1
+        (tmp_path / "a").write_bytes(content)
+        touch_later(tmp_path / "a")
+        with pytest.raises(InputError, match=r"it is not the file that was read"):
+            read_from(TextFileEnumerator.of(str(tmp_path)), position)
+
+    def test_a_long_file_with_another_time(self, tmp_path: Path) -> None:
+        """Whether it was edited or copied cannot be told, so it is not gone on from; the error says how it can be."""
+        file = tmp_path / "a long one"
+        write(file, numbered("a", 0, 300_000))
+        source = TextFileEnumerator.of(str(tmp_path))
+        position = source.latest(source.initial(), 40_000)
+        assert position[str(file)][0] > 1 << 20
+        touch_later(file)
+        with pytest.raises(InputError, match="too long to tell a copy from an edit") as raised:
+            read_from(TextFileEnumerator.of(str(tmp_path)), position)
+        command = re.search(r"set its time back: (touch .*?)\. Lines would be lost", str(raised.value))
+        assert command is not None
+        subprocess.run(shlex.split(command[1]), check=True)
+        rest, _ = read_from(TextFileEnumerator.of(str(tmp_path)), position, 300_000)
+        assert rest[-1] == "a 299999"
+
     def test_positions_of_earlier_forms(self, folder: Path) -> None:
         """Five numbers for each file, with a checksum of the kilobyte before its place."""
         found = (folder / "a").stat()
@@ -264,6 +294,17 @@ class TestFilesThatChangeBetweenTwoRuns:
         }
         write(tmp_path / "a", numbered("a", 0, 10_100))
         assert read_from(TextFileEnumerator.of(str(tmp_path)), position)[0] == numbered("a", 5000, 10_100)
+
+    def test_an_earlier_checksum_of_samples(self, tmp_path: Path) -> None:
+        """It holds as long as the modification time is the same, or the file has grown."""
+        write(tmp_path / "a", numbered("a", 0, 10_000))
+        content, found = (tmp_path / "a").read_bytes(), (tmp_path / "a").stat()
+        step, mark = (40_000 - 1024) / 15, 0
+        for n in range(16):
+            mark = zlib.crc32(content[round(n * step) : round(n * step) + 1024], mark)
+        position = {str(tmp_path / "a"): [40_000, len(content), found.st_mtime_ns, mark]}
+        write(tmp_path / "a", numbered("a", 0, 10_100))
+        assert read_from(TextFileEnumerator.of(str(tmp_path)), position)[0][-1] == numbered("a", 0, 10_100)[-1]
 
     def test_positions_of_earlier_versions(self, folder: Path) -> None:
         """They counted the bytes of all files in a row."""
