@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import itertools
 import os
 import re
@@ -15,7 +14,7 @@ from firesteel.connectors.blocks import blocks
 from firesteel.connectors.compressed import Lengths, codec_of
 from firesteel.connectors.source import Records, SourceReader, SplitEnumerator, SplitRange
 from firesteel.connectors.text_positions import Entry, FileState, Position, TextPosition
-from firesteel.connectors.text_reading import FileSplit, RangeReader
+from firesteel.connectors.text_reading import FileSplit, RangeReader, check_charset
 from firesteel.datastream.connectors.base import Source
 from firesteel.errors import ConfigurationError, InputError, ProgramError
 from firesteel.filesystems import FileSystem, StorageOptions, file_system_of, is_remote, resolved
@@ -41,7 +40,7 @@ class TextFileSource(Source[FileSplit, str]):
         self._path, self._charset, self._errors, self._options = path, charset, errors, options
 
     def create_enumerator(self) -> TextFileEnumerator:
-        _check_charset(self._charset, self._errors)
+        check_charset(self._charset, self._errors, "read_text_file()")
         return TextFileEnumerator.of(self._path, self._options)
 
     def create_reader(self) -> TextFileReader:
@@ -188,24 +187,6 @@ def _cut(ranges: list[Range], low: int, high: int) -> Iterator[Range]:
         elif first < high and last > low:
             split = FileSplit(file, mark if last <= high else None)
             yield SplitRange(split, one.start + max(0, low - first), one.start + min(last, high) - first)
-
-
-def _check_charset(charset: str, errors: str) -> None:
-    try:
-        one, two = "\n".encode(charset), "\n\n".encode(charset)
-    except LookupError:
-        raise ProgramError(f"read_text_file(): Python knows no character set {charset!r}.") from None
-    if two.removeprefix(one) != b"\n":
-        raise ProgramError(
-            f"read_text_file(): lines of {charset} text cannot be told apart by their bytes. Convert the file to UTF-8."
-        )
-    try:
-        codecs.lookup_error(errors)
-    except LookupError:
-        raise ProgramError(
-            f"read_text_file(): errors is {errors!r}; it must be 'strict', 'replace', 'ignore' or another name that "
-            "Python's decoders know."
-        ) from None
 
 
 def _resolved(path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Iterator
 from typing import IO, NamedTuple
@@ -9,10 +10,10 @@ from typing import IO, NamedTuple
 from firesteel.connectors.compressed import codec_of, damaged, open_binary, skip
 from firesteel.connectors.source import CHUNK_RECORDS, Records
 from firesteel.connectors.text_positions import FileState, changed, gone
-from firesteel.errors import InputError
+from firesteel.errors import InputError, ProgramError
 from firesteel.filesystems import LOCAL, FileInfo, FileSystem, StorageOptions, file_system_of
 
-__all__ = ["FileSplit", "RangeReader"]
+__all__ = ["FileSplit", "LineReader", "RangeReader", "check_charset", "lines_before"]
 
 CHUNK_BYTES = 8 << 20
 
@@ -37,18 +38,63 @@ class _Opened(NamedTuple):
 
 
 class RangeReader:
-    """Gives the lines that start in a range: a line belongs to the range in which its first byte lies.
+    """Gives the lines that start in a range, as text. ``call`` is what the user has called, for errors."""
+
+    def __init__(
+        self, charset: str, errors: str, options: StorageOptions | None = None, call: str = "read_text_file"
+    ) -> None:
+        self._charset = charset
+        self._errors = errors
+        self._options = options
+        self._call = call
+        self._lines = LineReader(options)
+
+    def read(self, split: FileSplit, low: int, high: int) -> Iterator[Records[str]]:
+        for first, lines in self._lines.read(split, low, high):
+            yield Records(self.decoded(lines, split.file.path, first))
+
+    def decoded(self, lines: list[bytes], path: str, first: int) -> list[str]:
+        """Lines without their ends as text; the first one stands at that byte of its file."""
+        charset, errors = self._charset, self._errors
+        try:
+            return [line.removesuffix(b"\n").removesuffix(b"\r").decode(charset, errors) for line in lines]
+        except UnicodeDecodeError:
+            raise self._undecodable(lines, path, first) from None
+
+    def _undecodable(self, lines: list[bytes], path: str, first: int) -> InputError:
+        """Which line it is: counted now, because nobody counts lines that are well."""
+        for line in lines:
+            try:
+                line.decode(self._charset, self._errors)
+            except UnicodeDecodeError as error:
+                number = 1 + lines_before(path, first, file_system_of(path, self._options))
+                byte = line[error.start]
+                return InputError(
+                    f"{path}, line {number}: byte 0x{byte:02x} at place {error.start + 1} of the line is not valid "
+                    f"{self._charset} ({error.reason}). Name the file's character set (charset_name), or let such "
+                    f"bytes be replaced with {self._call}(..., errors='replace')."
+                )
+            first += len(line)
+        raise AssertionError("all lines could be decoded the second time")
+
+    def close(self) -> None:
+        self._lines.close()
+
+
+class LineReader:
+    """Gives the lines that start in a range, as bytes with their ends: a line belongs to the range in which its first
+    byte lies.
 
     A compressed file stays open for the range that follows.
     """
 
-    def __init__(self, charset: str, errors: str, options: StorageOptions | None = None) -> None:
-        self._charset = charset
-        self._errors = errors
+    def __init__(self, options: StorageOptions | None = None) -> None:
         self._options = options
         self._opened: _Opened | None = None
 
-    def read(self, split: FileSplit, low: int, high: int) -> Iterator[Records[str]]:
+    def read(self, split: FileSplit, low: int, high: int | None) -> Iterator[tuple[int, list[bytes]]]:
+        """Lines in pieces of some thousand, each with the place of its first one. Without ``high``, all that there
+        are."""
         state, path = split.file, split.file.path
         system = file_system_of(path, self._options)
         file, at = self._open(state, low, system)
@@ -58,9 +104,11 @@ class RangeReader:
         lines: list[bytes] = []
         first, size = at, 0
         try:
-            while at < high:
+            while high is None or at < high:
                 line = self._line(file, path)
                 if not line:
+                    if high is None:
+                        break
                     raise changed(path, f"it ends at byte {at} and had {high} when the batch was planned")
                 if end is not None and at + len(line) > end:
                     line = line[: end - at]
@@ -68,17 +116,17 @@ class RangeReader:
                 size += len(line)
                 lines.append(line)
                 if len(lines) >= CHUNK_RECORDS or size >= CHUNK_BYTES:
-                    yield Records(self._decoded(lines, path, first))
+                    yield first, lines
                     lines, first, size = [], at, 0
             grown = state.compare(self._info(file, path, system))
-            if grown and split.mark is not None and not state.matches(high, split.mark, system):
+            if grown and high is not None and split.mark is not None and not state.matches(high, split.mark, system):
                 raise changed(path, "it was replaced by another one")
             if lines:
-                yield Records(self._decoded(lines, path, first))
+                yield first, lines
         except BaseException:
             file.close()
             raise
-        if codec_of(path) is None:
+        if codec_of(path) is None or high is None:
             file.close()
         else:
             self._opened = _Opened(path, state.size, state.modified, file, high, at)
@@ -129,36 +177,13 @@ class RangeReader:
                 raise
             raise damaged(path, error) from error
 
-    def _decoded(self, lines: list[bytes], path: str, first: int) -> list[str]:
-        charset, errors = self._charset, self._errors
-        try:
-            return [line.removesuffix(b"\n").removesuffix(b"\r").decode(charset, errors) for line in lines]
-        except UnicodeDecodeError:
-            raise self._undecodable(lines, path, first) from None
-
-    def _undecodable(self, lines: list[bytes], path: str, first: int) -> InputError:
-        """Which line it is: counted now, because nobody counts lines that are well."""
-        for line in lines:
-            try:
-                line.decode(self._charset, self._errors)
-            except UnicodeDecodeError as error:
-                number = 1 + _lines_before(path, first, file_system_of(path, self._options))
-                byte = line[error.start]
-                return InputError(
-                    f"{path}, line {number}: byte 0x{byte:02x} at place {error.start + 1} of the line is not valid "
-                    f"{self._charset} ({error.reason}). Name the file's character set (charset_name), or let such "
-                    "bytes be replaced with read_text_file(..., errors='replace')."
-                )
-            first += len(line)
-        raise AssertionError("all lines could be decoded the second time")
-
     def close(self) -> None:
         if self._opened is not None:
             self._opened.file.close()
             self._opened = None
 
 
-def _lines_before(path: str, place: int, system: FileSystem) -> int:
+def lines_before(path: str, place: int, system: FileSystem) -> int:
     with open_binary(path, system) as file:
         count = 0
         while place > 0:
@@ -168,3 +193,22 @@ def _lines_before(path: str, place: int, system: FileSystem) -> int:
             count += content.count(b"\n")
             place -= len(content)
     return count
+
+
+def check_charset(charset: str, errors: str, call: str) -> None:
+    """Raises if lines cannot be told apart, or read, in this character set."""
+    try:
+        one, two = "\n".encode(charset), "\n\n".encode(charset)
+    except LookupError:
+        raise ProgramError(f"{call}: Python knows no character set {charset!r}.") from None
+    if two.removeprefix(one) != b"\n":
+        raise ProgramError(
+            f"{call}: lines of {charset} text cannot be told apart by their bytes. Convert the file to UTF-8."
+        )
+    try:
+        codecs.lookup_error(errors)
+    except LookupError:
+        raise ProgramError(
+            f"{call}: errors is {errors!r}; it must be 'strict', 'replace', 'ignore' or another name that "
+            "Python's decoders know."
+        ) from None

@@ -283,6 +283,7 @@ class StreamExecutionEnvironment:
         if not isinstance(source, Source):
             raise ProgramError(f"from_source() takes an instance of Source, got {short_repr(source, 80)}.")
         given = watermark_strategy
+        source = source.with_storage(StorageOptions.of(self._configuration.to_dict()))
         # One that says nothing leaves event time to the source.
         silent = given.kind == "none" and given.timestamp_assigner is None and given.idle_timeout_ms is None
         strategy = None if silent else given

@@ -12,7 +12,15 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-PAGES = ["state.md", "fault-tolerance.md", "savepoints.md", "sinks.md", "writing-a-source.md", "writing-an-operator.md"]
+PAGES = [
+    "state.md",
+    "fault-tolerance.md",
+    "savepoints.md",
+    "sinks.md",
+    "files.md",
+    "writing-a-source.md",
+    "writing-an-operator.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

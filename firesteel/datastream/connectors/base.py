@@ -53,6 +53,11 @@ class Source(ABC, Generic[SplitT, T]):
         """The type of the records, where the source knows it."""
         return None
 
+    def with_storage(self, options: StorageOptions) -> Source[SplitT, T]:
+        """The source with the access to file systems that the job's settings give, for those that read files.
+        ``from_source`` asks for it before the other two are made."""
+        return self
+
 
 class DeliveryGuarantee(enum.Enum):
     """How often a sink writes a record, through failures.

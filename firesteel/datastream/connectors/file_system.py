@@ -1,4 +1,4 @@
-"""Files as sinks: parts in buckets, exactly once. :mod:`firesteel.connectors.files` says how. See docs/sinks.md."""
+"""Files as sources and sinks. docs/files.md shows both; :mod:`firesteel.connectors.files` says how they work."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from dataclasses import replace
 
 from firesteel.common.serialization import BulkWriterFactory, Encoder
 from firesteel.connectors.files.buckets import BucketAssigner
+from firesteel.connectors.files.bulk_format import Block, BulkFormat
 from firesteel.connectors.files.committer import FileCommitter
+from firesteel.connectors.files.file_format import END, FileFormat, FormatPlanner, FormatReader, InputFile, Reach
+from firesteel.connectors.files.line_reading import Lines
 from firesteel.connectors.files.parts import Format, RowFormat
 from firesteel.connectors.files.rolling import (
     DefaultRollingPolicy,
@@ -14,19 +17,41 @@ from firesteel.connectors.files.rolling import (
     PartFileInfo,
     RollingPolicy,
 )
+from firesteel.connectors.files.stream_format import LineFormat, StreamFormat
 from firesteel.connectors.files.writer import FileSinkSettings, FileWriter
 from firesteel.datastream.connectors.base import Committer, CommitterContext, Sink, SinkWriter, WriterContext
+from firesteel.datastream.connectors.file_source import (
+    FileEnumeratorProvider,
+    FileSource,
+    FileSourceBuilder,
+    FileSplitAssignerProvider,
+)
 from firesteel.errors import ConfigurationError, ProgramError, short_repr
 from firesteel.filesystems import resolved
 
 __all__ = [
+    "END",
+    "Block",
     "BucketAssigner",
+    "BulkFormat",
     "DefaultRollingPolicy",
+    "FileEnumeratorProvider",
+    "FileFormat",
     "FileSink",
+    "FileSource",
+    "FileSourceBuilder",
+    "FileSplitAssignerProvider",
+    "FormatPlanner",
+    "FormatReader",
+    "InputFile",
+    "LineFormat",
+    "Lines",
     "OnCheckpointRollingPolicy",
     "OutputFileConfig",
     "PartFileInfo",
+    "Reach",
     "RollingPolicy",
+    "StreamFormat",
 ]
 
 
