@@ -5,7 +5,8 @@ a shell it runs a command with ``FIRESTEEL_KAFKA_SERVERS`` set::
 
     .venv/bin/python tools/kafka_server.py .venv/bin/python examples/kafka_clicks.py
 
-It has two listeners: one that asks for nothing, and one (``secure_servers``) that asks for a user and a password.
+It has three listeners: one that asks for nothing, one (``secure_servers``) that asks for a user and a password, and one
+whose clients come through a :class:`~kafka_proxy.KafkaProxy`, if there is one (:meth:`KafkaServer.proxy`).
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
+
+from kafka_proxy import Cut, KafkaProxy
 
 VERSION = "4.3.1"
 USER, PASSWORD = "firesteel", "sup3r s3cret&word"
@@ -113,6 +117,8 @@ class KafkaServer:
         self._ports: list[int] = []
         self._folder: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        # For Linux the parent of a process is a thread: this one stays, whoever starts the broker again.
+        self._starter = ThreadPoolExecutor(1)
 
     @property
     def servers(self) -> str:
@@ -123,6 +129,11 @@ class KafkaServer:
     def secure_servers(self) -> str:
         """The address for clients that say who they are (SASL/PLAIN without TLS)."""
         return f"127.0.0.1:{self._ports[1]}"
+
+    def proxy(self, *cuts: Cut) -> KafkaProxy:
+        """A way to the broker that cuts connections. There can be one at a time."""
+        behind, advertised = self._ports[3:]
+        return KafkaProxy(advertised, behind, *cuts)
 
     @property
     def pid(self) -> int | None:
@@ -137,7 +148,7 @@ class KafkaServer:
     def __enter__(self) -> KafkaServer:
         self._folder = Path(tempfile.mkdtemp(prefix="firesteel-kafka-"))
         try:
-            self._ports = _free_ports(3)
+            self._ports = _free_ports(5)
             properties = self._folder / "server.properties"
             properties.write_text("".join(f"{name}={value}\n" for name, value in self._properties().items()))
             formatted = self._run("-Xmx64m", "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(properties))
@@ -150,7 +161,7 @@ class KafkaServer:
         return self
 
     def _properties(self) -> Mapping[str, str]:
-        plain, secure, controller = self._ports
+        plain, secure, controller, behind_proxy, proxy = self._ports
         jaas = (
             "org.apache.kafka.common.security.plain.PlainLoginModule required "
             f'username="{USER}" password="{PASSWORD}" user_{USER}="{PASSWORD}";'
@@ -163,11 +174,11 @@ class KafkaServer:
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-            "listeners": f"{addresses},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": addresses,
+            "listeners": f"{addresses},PROXY://127.0.0.1:{behind_proxy},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"{addresses},PROXY://127.0.0.1:{proxy}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": (
-                "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT"
+                "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,PROXY:PLAINTEXT,CONTROLLER:PLAINTEXT"
             ),
             "sasl.enabled.mechanisms": "PLAIN",
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": jaas,
@@ -193,9 +204,14 @@ class KafkaServer:
         found = java()
         if found is None:
             raise RuntimeError(str(why_not()))
+        command = [found, memory, *_JVM, "-cp", f"{jars()}/*", main, *arguments]
+        return self._starter.submit(self._popen, command).result()
+
+    def _popen(self, command: list[str]) -> subprocess.Popen[bytes]:
+        assert self._folder is not None
         with (self._folder / "log").open("ab") as log:
             return subprocess.Popen(
-                [found, memory, *_JVM, "-cp", f"{jars()}/*", main, *arguments],
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -270,6 +286,7 @@ class KafkaServer:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
+        self._starter.shutdown()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 

@@ -32,15 +32,18 @@ class CommitCrashes:
     [1, 2]
     """
 
+    known: tuple[str, ...] = tuple(CrashPoint)
+    """The points that there are. Tests of a connector with points of its own have a subclass with more."""
+
     def __init__(self, points: Mapping[CrashPoint | str, Sequence[str]], folder: str | None = None) -> None:
         """``folder`` names where it is kept; without it that is a temporary folder, gone when the block is left."""
         self._temporary = None if folder is not None else tempfile.TemporaryDirectory(prefix="firesteel-crashes-")
         self.folder: str = folder or (self._temporary.name if self._temporary else "")
         for point, actions in points.items():
             wrong = [action for action in actions if action not in ACTIONS]
-            if wrong or point not in list(CrashPoint):
+            if wrong or point not in self.known:
                 raise ProgramError(
-                    f"CommitCrashes takes lists of {', '.join(ACTIONS)} by point ({', '.join(CrashPoint)}); got "
+                    f"CommitCrashes takes lists of {', '.join(ACTIONS)} by point ({', '.join(self.known)}); got "
                     f"{point!r}: {list(actions)!r}."
                 )
             with open(os.path.join(self.folder, point), "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Kafka to keyed state to Kafka on Spark: a worker and the driver are killed inside the commit protocol."""
+"""Kafka to keyed state to Kafka on Spark: workers and the driver are killed inside the sink."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from pathlib import Path
 from kafkakit import Broker
 from sparkkit import REPOSITORY, run_script, write_script
 
+from chaos.kafka_faults import KafkaCrashes, KafkaPoint
 from firesteel.connectors.kafka.properties import KafkaProperties
 from firesteel.connectors.kafka.transactions import Transactions
-from firesteel.testing import CommitCrashes, CrashPoint
+from firesteel.testing import CrashPoint
 
 PROGRAM = """
     import sys
 
+    from chaos.kafka_faults import FaultySink
     from firesteel.common import Configuration, SimpleStringSchema, Types, WatermarkStrategy
     from firesteel.datastream import StreamExecutionEnvironment
     from firesteel.datastream.connectors.kafka import (
@@ -40,28 +42,32 @@ PROGRAM = """
     sink = sink.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).set_transactional_id_prefix(sums)
     stream = env.from_source(source.build(), WatermarkStrategy.no_watermarks(), "numbers").map(int)
     totals = stream.map(lambda n: (n % 5, n)).key_by(lambda r: r[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
-    totals.map(lambda r: f"{r[0]}:{r[1]}", output_type=Types.STRING()).sink_to(sink.build()).uid("sums")
+    texts = totals.map(lambda r: f"{r[0]}:{r[1]}", output_type=Types.STRING())
+    texts.sink_to(FaultySink(sink.build(), crashes)).uid("sums")
     env.execute("sums")
     print("finished")
 """
 
 
-def test_a_worker_and_the_driver_are_killed_between_prepare_and_commit(broker: Broker, tmp_path: Path) -> None:
+def test_workers_and_the_driver_are_killed_before_prepare_and_during_a_commit(broker: Broker, tmp_path: Path) -> None:
     numbers, sums = broker.topic([str(n) for n in range(1, 161)], partitions=2), broker.topic(partitions=2)
     program = write_script(tmp_path, PROGRAM)
     points = {
         # A worker, after it has prepared and before anybody knows: Spark repeats the task with another writer.
         CrashPoint.PREPARED: ["pass", "pass", "pass", "kill"],
-        # The driver, when the batch can never come again and nothing of it is committed.
-        CrashPoint.BEFORE_COMMIT: ["pass", "pass", "kill"],
+        # A worker that has sent all records of its batch and has not asked for the numbers of its transaction.
+        KafkaPoint.FLUSHED: ["pass", "kill"],
+        # The driver, when one transaction of a batch that can never come again is committed and another one is not.
+        KafkaPoint.BETWEEN_COMMITS: ["pass", "pass", "kill"],
     }
     environment = {"PYTHONPATH": f"{REPOSITORY}:{os.environ.get('PYTHONPATH', '')}"}
     transactions = Transactions(KafkaProperties().having({"bootstrap.servers": broker.servers}))
-    with CommitCrashes(points) as crashes:
+    with KafkaCrashes(points) as crashes:
         arguments = [broker.servers, numbers, sums, str(tmp_path / "checkpoint"), crashes.folder]
         killed = run_script(program, *arguments, **environment)
         assert killed.returncode == -9, killed.stderr
         assert crashes.reached(CrashPoint.PREPARED) > 4, "the task that was killed came again"
+        assert crashes.reached(KafkaPoint.FLUSHED) > 4
         assert transactions.open_ones(sums) != [], "what the third batch has prepared waits"
         done = run_script(program, *arguments, **environment)
         assert done.stdout == "finished\n", done.stderr

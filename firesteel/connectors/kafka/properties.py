@@ -97,7 +97,9 @@ class KafkaProperties:
         """What the client for transactions is made with."""
         known = {ours: self.get(name) for name, ours in _FOR_TRANSACTIONS.items() if self.get(name) is not None}
         checks = self.get("enable.ssl.certificate.verification") != "false"
-        return {"bootstrap_servers": self.servers.split(","), "ssl_check_hostname": checks, **known}
+        # By default this client waits for up to 30 s before it looks again whether a broker is back.
+        soon = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 500}
+        return {"bootstrap_servers": self.servers.split(","), "ssl_check_hostname": checks, **soon, **known}
 
     def mask(self, text: str) -> str:
         """A text of anybody's in which no secret stands."""
