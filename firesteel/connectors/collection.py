@@ -89,6 +89,9 @@ class CollectionEnumerator(SplitEnumerator[Pieces]):
     def count(self, start: int, end: int) -> int:
         return end - start
 
+    def pending(self, position: int) -> int:
+        return self._size - position
+
     def plan(self, start: int, end: int, parallelism: int) -> list[list[SplitRange[Pieces]]]:
         return [[] if block is None else [self._share(*block)] for block in blocks(start, end, parallelism)]
 

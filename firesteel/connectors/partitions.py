@@ -89,6 +89,8 @@ class PartitionEnumerator(SplitEnumerator[SplitT]):
     __known: Mapping[str, SplitT] | None = None
     __asked = 0.0
     __turn = 0
+    __ends: Mapping[str, Position] | None = None
+    """How far splits could be read when that was asked last."""
 
     def _discovered(self) -> Mapping[str, SplitT]:
         now = time.monotonic()
@@ -107,7 +109,7 @@ class PartitionEnumerator(SplitEnumerator[SplitT]):
             begun = self.starts(new, position is None)
             known.update((name, [_checked(name, begun), begun[name]]) for name in new)
         readable = {n: split for n, split in splits.items() if not self.finished(split, known[n][1])}
-        ends = self.ends(readable, {name: known[name][1] for name in readable})
+        ends = self.__ends = self.ends(readable, {name: known[name][1] for name in readable})
         waiting = [n for n in readable if n in ends and ends[n] != known[n][1]]
         for name, share in self._shared_out(waiting, known, ends, max_records):
             first, at = known[name]
@@ -138,6 +140,12 @@ class PartitionEnumerator(SplitEnumerator[SplitT]):
 
     def count(self, start: Known | None, end: Known | None) -> int:
         return sum(self.record_count(low, high) for _, low, high in _ranges(start, end))
+
+    def pending(self, position: Known | None) -> int | None:
+        if self.__ends is None:
+            return None
+        behind = [(at, self.__ends[name]) for name, (_, at) in (position or {}).items() if name in self.__ends]
+        return sum(max(0, self.record_count(at, end)) for at, end in behind)
 
     def size(self, start: Known | None, end: Known | None) -> int | None:
         splits = self._discovered()

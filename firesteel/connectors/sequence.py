@@ -52,6 +52,12 @@ class IndexEnumerator(SplitEnumerator[None]):
     def count(self, start: int, end: int) -> int:
         return end - start
 
+    def pending(self, position: int) -> int | None:
+        """With a limit of speed that is what may be read by now; without one and without an end nobody can say."""
+        if self._per_second is not None:
+            return max(0, min(self._size - position, int(self._allowed)))
+        return self._size - position if self.bounded else None
+
     def plan(self, start: int, end: int, parallelism: int) -> list[list[SplitRange[None]]]:
         return [[] if block is None else [SplitRange(None, *block)] for block in blocks(start, end, parallelism)]
 

@@ -203,6 +203,9 @@ class SocketEnumerator(SplitEnumerator[list[bytes]]):
     def size(self, start: int, end: int) -> int:
         return end - start
 
+    def pending(self, position: int) -> int:
+        return -(-(self._log.complete - position) // BYTES_PER_RECORD)
+
     def plan(self, start: int, end: int, parallelism: int) -> list[list[SplitRange[list[bytes]]]]:
         self._check(end)
         records = self._log.records(start, end)

@@ -95,6 +95,11 @@ class SplitEnumerator(ABC, Generic[SplitT]):
         again for fewer records."""
         return None
 
+    def pending(self, position: Position) -> int | None:
+        """About how many records were there behind this position when ``latest`` was last asked, for those who watch
+        the job; None where the source does not know. Nothing is asked anew for it."""
+        return None
+
     @abstractmethod
     def plan(self, start: Position, end: Position, parallelism: int) -> list[list[SplitRange[SplitT]]]:
         """What each subtask reads between two positions, in order. Two calls with the same positions give the same."""

@@ -151,6 +151,10 @@ class TextFileEnumerator(SplitEnumerator[FileSplit]):
             return 0
         return sum(high - low for _, low, high, _ in self._known(end).since(self._known(start)))
 
+    def pending(self, position: Any) -> int:
+        left = sum(file.size - entry.offset for file, entry in self._known(position).left())
+        return -(-left // BYTES_PER_RECORD)
+
     def plan(self, start: Any, end: Any, parallelism: int) -> list[list[Range]]:
         found = self._known(end).since(self._known(start))
         ranges = [SplitRange(FileSplit(file, mark), low, high) for file, low, high, mark in found]

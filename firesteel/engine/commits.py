@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -44,8 +45,10 @@ logger = logging.getLogger("firesteel")
 class Commits:
     """The committers of a job and what they still have to do."""
 
-    def __init__(self, job: JobSpec) -> None:
+    def __init__(self, job: JobSpec, committed: Callable[[int, float], None] = lambda batch, seconds: None) -> None:
+        """``committed`` learns of each batch how long its commit took, in seconds."""
         self._job = job
+        self._committed = committed
         nodes = job.graph.graph.nodes.values()
         self._sinks: dict[str, StreamNode] = {node.uid: node for node in nodes if isinstance(node.spec, SinkSpec)}
         self._committers: dict[str, Committer] = {}
@@ -171,6 +174,7 @@ class Commits:
     def _commit(self, batch: int, again: bool = False) -> None:
         crash = self._job.crash_points.reach
         crash(CrashPoint.BEFORE_COMMIT)
+        began = time.monotonic()
         for number, (uid, committables) in enumerate(self._pending[batch].items()):
             if number:
                 crash(CrashPoint.BETWEEN_SINKS)
@@ -179,6 +183,7 @@ class Commits:
             self._call(uid, batch, committables, commit, committables)
         crash(CrashPoint.COMMITTED)
         self._remove(batch)
+        self._committed(batch, time.monotonic() - began)
 
     def _remove(self, batch: int) -> None:
         assert self._log is not None

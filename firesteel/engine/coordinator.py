@@ -307,9 +307,15 @@ class Coordinator:
                 splits=splits[subtask],
                 paused=paused_assigners,
                 restored=restored[subtask],
+                pending=self._pending(end["positions"]) if subtask == 0 else {},
             )
             for subtask in range(width)
         ]
+
+    def _pending(self, positions: dict[str, Any]) -> dict[int, int]:
+        """By source how many records wait behind these positions."""
+        found = {int(node_id): source.pending(positions[node_id]) for node_id, source in self._sources.items()}
+        return {node_id: count for node_id, count in found.items() if count is not None}
 
     def _splits(self, start: Offset, end: Offset, width: int) -> list[dict[int, tuple[list[str], list[str]]]]:
         """Per subtask and source with splits: those that had records left when the batch began, and when it ends."""

@@ -20,11 +20,13 @@ from typing import Any
 
 from firesteel.engine.coordinator import CoordinatorFeedback
 from firesteel.engine.progress import beside_progress
+from firesteel.engine.rates import Counts, Rates
 from firesteel.errors import FailureKind, JobExecutionError
 from firesteel.graph.specs import CollectSpec
 from firesteel.runtime.driver_results import is_elsewhere, kind_of, open_result
 from firesteel.runtime.frames import FrameSpool, decode, header_of
-from firesteel.runtime.task import JobSpec, TaskBatchReport
+from firesteel.runtime.report import OperatorReport, TaskBatchReport
+from firesteel.runtime.task import JobSpec
 
 __all__ = ["Inbox", "Progress"]
 
@@ -42,6 +44,30 @@ class SubtaskProgress:
     watermark: int | None = None
     values: dict[str, Any] = field(default_factory=dict)
     """The user's metrics, by identifier."""
+    records_in: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    frames_in: int = 0
+    frames_out: int = 0
+    busy: float = 0.0
+    """In seconds."""
+    state_size: int = 0
+    state_entries: int = 0
+
+    def add(self, report: OperatorReport) -> None:
+        self.records_in += report.records_in
+        self.bytes_in += report.bytes_in
+        self.frames_in += report.frames_in
+        self.bytes_out += report.bytes_out
+        self.frames_out += report.frames_out
+        self.busy += report.busy
+        self.state_entries = report.state_entries
+
+    @property
+    def counts(self) -> tuple[float, ...]:
+        """What rates are taken of, in the order of :class:`~firesteel.engine.facade.answers.PerSecond`."""
+        busy_ms = self.busy * 1000
+        return self.records_in, self.records_out, self.bytes_in, self.bytes_out, self.frames_out, busy_ms
 
 
 @dataclass
@@ -50,6 +76,8 @@ class TaskProgress:
 
     records_in: int = 0
     bytes_out: int = 0
+    busy: float = 0.0
+    """In seconds."""
 
 
 @dataclass
@@ -61,6 +89,8 @@ class Progress:
     batch_records: int = 0
     batch_bytes: int = 0
     """What the stage that sent most in the last batch has sent."""
+    batch_bytes_all: int = 0
+    """What all stages have sent in the last batch."""
     started: float = field(default_factory=time.monotonic)
     batch_at: float = field(default_factory=time.monotonic)
     batch_seconds: float = 0.0
@@ -81,6 +111,13 @@ class Progress:
     """By operator and subtask."""
     tasks: dict[tuple[int, int], TaskProgress] = field(default_factory=dict)
     """By stage and subtask."""
+    pending: dict[int, int] = field(default_factory=dict)
+    """By source how many records waited behind the last batch."""
+    rates: Rates = field(default_factory=Rates)
+
+    def counts(self) -> Counts:
+        """By operator and subtask what rates are taken of."""
+        return {place: one.counts for place, one in list(self.subtasks.items())}
 
 
 class Inbox:
@@ -196,6 +233,7 @@ class Inbox:
         for report in reports:
             sent[report.stage] += report.bytes_out
         progress.batch_bytes = max(sent.values(), default=0)
+        progress.batch_bytes_all = sum(sent.values())
         now = time.monotonic()
         progress.batch_seconds = now - progress.batch_at
         progress.batch_at = now
@@ -222,15 +260,21 @@ class Inbox:
                     known = progress.metrics.get(full)
                     total = value if known is None else kind.merged(known, value)
                     progress.metrics[full] = self._subtask(node_id, report.subtask).values[identifier] = total
+        progress.pending = {node_id: count for report in reports for node_id, count in report.pending.items()}
+        progress.rates.note(progress.counts)
 
     def _count_task(self, report: TaskBatchReport) -> None:
         task = self.progress.tasks.setdefault((report.stage, report.subtask), TaskProgress())
         task.records_in += report.records_in
         task.bytes_out += report.bytes_out
+        task.busy += report.busy
         for node_id, count in report.records_out.items():
             subtask = self._subtask(node_id, report.subtask)
             subtask.records_out += count
             subtask.watermark = report.watermarks.get(node_id)
+            subtask.state_size = report.state_sizes.get(node_id, 0)
+        for node_id, one in report.operators.items():
+            self._subtask(node_id, report.subtask).add(one)
 
     def _subtask(self, node_id: int, subtask: int) -> SubtaskProgress:
         return self.progress.subtasks.setdefault((node_id, subtask), SubtaskProgress())
@@ -238,6 +282,16 @@ class Inbox:
     def of_checkpoint(self) -> dict[str, Any]:
         """What the last batch's tasks reported that belongs to its checkpoint."""
         return {"records": self.progress.batch_records, "operator_state_sizes": self.progress.state_sizes}
+
+    def of_batch(self) -> dict[str, Any]:
+        """What the last batch's tasks reported that belongs to the log of batches."""
+        progress = self.progress
+        return {
+            "records": progress.batch_records,
+            "bytes": progress.batch_bytes_all,
+            "watermark": progress.watermark,
+            "pending": sum(progress.pending.values()) if progress.pending else None,
+        }
 
     def feedback(self) -> CoordinatorFeedback:
         """What the coordinator must know of the batches so far."""

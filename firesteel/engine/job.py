@@ -166,6 +166,7 @@ class EngineJob(JobClient):
         error = _failure_of(run.run)
         while error is not None and not context.cancelled and not context.suspending:
             context.checkpoints.failed(in_a_line(error))
+            context.batches.failed()
             context.failures.add(error, context.spec.attempt)
             pause = self._restarts.after(time.monotonic()) if run.restartable(error) else None
             if pause is None or not self.life.turn(JobStatus.RUNNING, JobStatus.RESTARTING):
@@ -246,9 +247,13 @@ class EngineJob(JobClient):
         return _done(dict(self.inbox.progress.metrics))
 
     def get_checkpoint_statistics(self) -> CompletableFuture[CheckpointStatistics]:
+        self.update_statistics()
+        return _done(self.context.checkpoints.statistics())
+
+    def update_statistics(self) -> None:
+        """Before somebody looks at checkpoints or batches: adds what the engine knows of them meanwhile."""
         if self._run is not None and self._works:
             self._run.update_statistics()
-        return _done(self.context.checkpoints.statistics())
 
     def wait(self) -> JobExecutionResult:
         """Waits for the job's end. A signal that comes meanwhile suspends the job."""

@@ -7,6 +7,7 @@ import uuid
 from dataclasses import replace
 
 from firesteel.engine.backends import table_factory
+from firesteel.engine.batch_log import BatchLog
 from firesteel.engine.cached_files import JobCache
 from firesteel.engine.checkpoint_log import CheckpointLog
 from firesteel.engine.checkpointing import Checkpointing
@@ -39,6 +40,7 @@ def job_spec(submission: Submission, job_id: str = "", processes_stay: bool = Tr
         max_record=settings.max_record,
         crash_points=settings.crash_points,
         storage=StorageOptions.of(settings.spark),
+        busy_time=settings.busy_time,
     )
 
 
@@ -73,8 +75,9 @@ class JobContext:
         """Replaced by each attempt, which has a number of its own."""
         self.checkpointing = Checkpointing.of(submission.configuration, submission.name, submission.batch_mode)
         self.checkpoints = CheckpointLog()
+        self.batches = BatchLog()
         self.failures = FailureHistory()
-        self.commits = Commits(self.spec)
+        self.commits = Commits(self.spec, lambda batch, seconds: self.batches.add_part(batch, "sink_commit", seconds))
         self.inbox = Inbox(self.spec, self.commits.log)
         self.savepoints = SavepointRequests()
         self.cancel = self.inbox.cancelled

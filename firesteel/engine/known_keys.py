@@ -51,6 +51,7 @@ KNOWN = frozenset(
         "firesteel.job.id",
         "firesteel.job.records",
         "firesteel.master",
+        "firesteel.metrics.busy-time",
         "firesteel.progress",
         "firesteel.spark.jit",
         "firesteel.spark.ui",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -141,11 +142,13 @@ class MemoryJob(JobRun):
                 self._run_batch(*self._planned)
             while not (self._offset["last"] or context.cancelled or context.suspending or self._stopped):
                 self._serve_savepoints()
+                asked = time.monotonic()
                 end = self._coordinator.next(self._offset)
                 if end is not self._offset:
+                    decided = time.monotonic()
                     shares = self._coordinator.plan(self._offset, end)
                     self._offset = end
-                    self._run_batch(end["batch"], shares)
+                    self._run_batch(end["batch"], shares, decided - asked, time.monotonic() - decided)
             stopping = context.savepoints.stopping
             if stopping is not None and stopping.drain:
                 self._answer(stopping, drained=True)
@@ -185,15 +188,21 @@ class MemoryJob(JobRun):
         """The last batch's offset, with event time as that batch left it."""
         return {**self._offset, "kept": {**self._offset.get("kept", {}), **self.context.inbox.progress.kept}}
 
-    def _run_batch(self, batch: int, shares: list[SourceShare]) -> None:
+    def _run_batch(
+        self, batch: int, shares: list[SourceShare], latest_offset: float = 0.0, planning: float = 0.0
+    ) -> None:
+        """``latest_offset``, ``planning``: how many seconds it took to decide what the batch reads."""
         context = self.context
+        context.batches.began(batch, context.spec.attempt, latest_offset=latest_offset, planning=planning)
         # 1. From here on the batch is decided, as if it were logged.
         self._planned = (batch, shares)
         context.checkpoints.began(batch)
         # 2. The tasks, stage after stage.
-        cells = run_stages(self._graph, shares, self._task, self._store)
+        with context.batches.part("tasks"):
+            cells = list(run_stages(self._graph, shares, self._task, self._store))
         # 3. What sinks prepared is logged, and people see what came out.
-        context.inbox.take(batch, cells)
+        with context.batches.part("results"):
+            context.inbox.take(batch, cells)
         # 4. The batch is done: nothing goes back behind it.
         context.checkpoints.completed(
             **context.inbox.of_checkpoint(),
@@ -201,6 +210,7 @@ class MemoryJob(JobRun):
         )
         for store in self._stores.values():
             store.commit()
+        context.batches.ended(**context.inbox.of_batch())
         self._planned, self._done = None, batch
         # 5. Sinks commit.
         context.commits.settle()

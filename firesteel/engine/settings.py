@@ -38,6 +38,8 @@ class Settings:
     """``firesteel.frames.memory``: bytes of a batch's frames that a subtask holds in memory; more wait in a file."""
     max_record: int = MAX_RECORD
     """``firesteel.frames.max-record``: the largest record, pickled, that may change hands."""
+    busy_time: bool = True
+    """``firesteel.metrics.busy-time``: whether it is measured how long each operator works."""
     ui: bool = False
     """``firesteel.spark.ui``: whether Spark's own web page is served (on loopback)."""
     jit: str = "auto"
@@ -73,6 +75,7 @@ class Settings:
             checkpoint_interval_ms=max(0, checkpoints.get_checkpoint_interval()),
             frames_memory=configuration.get_memory_bytes("firesteel.frames.memory", FRAMES_MEMORY),
             max_record=configuration.get_memory_bytes("firesteel.frames.max-record", MAX_RECORD),
+            busy_time=configuration.get_boolean("firesteel.metrics.busy-time", True),
             ui=configuration.get_boolean("firesteel.spark.ui", False),
             jit=_jit(configuration),
             progress=None if progress == "auto" else progress == "true",

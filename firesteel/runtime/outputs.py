@@ -20,6 +20,7 @@ from firesteel.runtime.frames import MAX_RECORD, Frame, Mark, Watermark, encode
 from firesteel.runtime.keys import KeyRoutes
 from firesteel.runtime.pace import WEIGHED_FROM, about
 from firesteel.runtime.records import record_too_large, unpicklable
+from firesteel.runtime.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from firesteel.runtime.operators.base import Operator
@@ -44,14 +45,18 @@ class Receiver(Protocol):
 class DirectReceiver:
     """The next operator of the same task, called directly."""
 
-    def __init__(self, operator: Operator, source: int, ordinal: int) -> None:
+    def __init__(self, operator: Operator, source: int, ordinal: int, watch: Stopwatch, place: int) -> None:
+        """``place``: the operator's on the stopwatch."""
         self._operator = operator
         self._source = source
-        # The bound method itself: no frame of ours between two operators.
-        self.take: Callable[[list[Any], list[int] | None], None] = operator.port(ordinal).process
+        self._watch = watch
+        self._place = place
+        self.take: Callable[[list[Any], list[int] | None], None] = watch.timed(place, operator.port(ordinal).process)
 
     def watermark(self, origin: int, value: int) -> None:
+        outer = self._watch.switch(self._place)
         self._operator.receive_watermark((-1 - self._source, 0, origin), value)
+        self._watch.switch(outer)
 
     def idle(self, origin: int, timeout: int) -> None:
         self._operator.receive_activity((-1 - self._source, 0, origin), timeout)
@@ -70,6 +75,9 @@ class Output:
         self._check = declared.checker() if declared is not None else None
         self._convert = declared.converter() if declared is not None else None
         self.records = 0
+        """Records that went out in this batch, side outputs left out."""
+        self.side_records: dict[str, int] = {}
+        """The same for each side output that had any."""
         self.weight = 0
         """About how many bytes went through, where many records came at once."""
         self.weighed_from = 1
@@ -109,6 +117,7 @@ class Output:
                     plain_times.append(timestamps[index])
         self.emit(plain, plain_times)
         for tag, (side, side_times) in tagged.items():
+            self.side_records[tag] = self.side_records.get(tag, 0) + len(side)
             for receiver in self.side.get(tag, ()):
                 receiver.take(side, None if timestamps is None else side_times)
 
@@ -116,6 +125,7 @@ class Output:
         """Emits values for one side output."""
         receivers = self.side.get(tag.tag_id, ())
         fitting = [self._fit_side(tag, value) for value in values]
+        self.side_records[tag.tag_id] = self.side_records.get(tag.tag_id, 0) + len(fitting)
         for receiver in receivers:
             receiver.take(fitting, timestamps)
 
@@ -131,6 +141,16 @@ class Output:
             error = TypeMismatchError(f"Side output {tag.tag_id!r}: {tag.type_info.explain(value)}")
             raise describe(error, self._node.name, self._node.built_at, self._subtask, value)
         return value if convert is None else convert(value)
+
+    def begin(self) -> None:
+        """A batch starts."""
+        self.records = 0
+        self.side_records = {}
+
+    @property
+    def all_records(self) -> int:
+        """Records that went out in this batch, to whomever."""
+        return self.records + sum(self.side_records.values())
 
     def watermark(self, origin: int, value: int) -> None:
         for receiver in self._receivers():
@@ -181,6 +201,8 @@ class Sender:
         self._time = 0
         self.sent = 0
         """Bytes that were sent in this batch."""
+        self.frames = 0
+        """Frames that they were."""
         self._targets = self._strategy(exchange.edge.partitioning)
         self.begin(0)
 
@@ -209,6 +231,7 @@ class Sender:
         self._random = random.Random(f"{time}|{self._subtask}|{self._exchange.id}")
         self._turn = self._random.randrange(self._width)
         self._unsent = self._unweighed = self._weight = self.sent = 0
+        self.frames = 0
         self._sequence = [0] * self._width
         self._elements: list[list[Any]] = [[] for _ in range(self._width)]
         self._fresh_buffers()
@@ -388,6 +411,7 @@ class Sender:
         if len(payload) > self._max_record:
             self._check_records(target)
         self.sent += len(payload)
+        self.frames += 1
         exchange = self._exchange
         self._ship(
             Frame(

@@ -11,6 +11,7 @@ import pickle
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from operator import add
 from typing import Any
 
 from firesteel.connectors.source import SplitRange
@@ -24,7 +25,6 @@ from firesteel.filesystems import StorageOptions
 from firesteel.graph.job_graph import Exchange, JobGraph
 from firesteel.graph.specs import SourceSpec, TimestampsSpec
 from firesteel.graph.stream_graph import StreamNode
-from firesteel.metrics.metricbase import Metric, MetricValue
 from firesteel.runtime.context import NoFiles
 from firesteel.runtime.crash_points import CrashPoints
 from firesteel.runtime.driver_results import ResultFile
@@ -44,13 +44,15 @@ from firesteel.runtime.operators.sources import SourceOperator
 from firesteel.runtime.operators.timestamps import TimestampsOperator
 from firesteel.runtime.outputs import DirectReceiver, Sender
 from firesteel.runtime.pace import Pace
+from firesteel.runtime.report import OperatorReport, TaskBatchReport
 from firesteel.runtime.snapshots.restoring import RESTORE, Restorer, restored_frames
 from firesteel.runtime.snapshots.saved import Facts, StateChunk
 from firesteel.runtime.state.factories import HashMapTables
 from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.state.tables import TableFactory
+from firesteel.runtime.stopwatch import OUTSIDE, OWN, Stopwatch
 
-__all__ = ["JobSpec", "SourceShare", "StageTask", "TaskBatchReport"]
+__all__ = ["JobSpec", "OperatorReport", "SourceShare", "StageTask", "TaskBatchReport"]
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ class JobSpec:
     """How to get into object stores."""
     files: DistributedCache = field(default_factory=NoFiles)
     """What the job brings for its functions."""
+    busy_time: bool = True
+    """Whether it is measured how long each operator works."""
 
     def identity_of(self, node: StreamNode) -> SinkIdentity:
         """What a sink of this job is known by outside."""
@@ -104,32 +108,8 @@ class SourceShare:
     restored: Iterable[StateChunk | Facts] | None = None
     """State that this subtask is to send to others before anything else, read while it is gone through: its share of
     the savepoint that a job begins with."""
-
-
-@dataclass(frozen=True)
-class TaskBatchReport:
-    """What a task tells the driver of a batch."""
-
-    stage: int
-    subtask: int
-    records_in: int
-    records_out: dict[int, int]
-    watermark: int | None
-    next_timer: int | None
-    metrics: dict[int, dict[str, tuple[type[Metric], MetricValue]]]
-    """What the users' metrics measured in this batch, by operator and identifier."""
-    last: bool
-    """Whether the batch ended the job's input."""
-    state_sizes: dict[int, int] = field(default_factory=dict)
-    """About how many bytes of keyed state each operator had in the store when the batch began."""
-    union_lists: bool = False
-    """Whether an operator has union list state: then a restart needs to unite what the subtasks have."""
-    kept: dict[int, dict[str, Any]] = field(default_factory=dict)
-    """In stage 0, which has no store: what operators that make event time must remember."""
-    bytes_out: int = 0
-    """What it sent to later stages and to the driver."""
-    watermarks: dict[int, int] = field(default_factory=dict)
-    """Event time of each operator after the batch."""
+    pending: dict[int, int] = field(default_factory=dict)
+    """In the share of subtask 0: by source how many records wait behind this batch, where the source knows."""
 
 
 class StageTask:
@@ -151,8 +131,17 @@ class StageTask:
         self._operators: dict[int, Operator] = {}
         self._senders: dict[Sender, Operator] = {}
         self._inputs = {exchange.id: exchange for exchange in job.graph.exchanges if exchange.to_stage == stage}
-        self._ports: dict[int, tuple[Operator, Port]] = {}
-        """By exchange the operator that it feeds and the input of it."""
+        self._ports: dict[int, tuple[Operator, Port, int]] = {}
+        """By exchange the operator that it feeds, the input of it, and the operator's place on the stopwatch."""
+        self._chained: dict[int, list[tuple[Operator, str | None]]] = {}
+        """By operator those of this task that feed it directly, and with which side output."""
+        self._received: dict[int, list[int]] = {}
+        """By exchange the records, bytes and frames of this batch."""
+        self._read: dict[int, int] = {}
+        """By source the records of this batch."""
+        self._pending: dict[int, int] = {}
+        self._places: dict[int, int] = {}
+        """By operator its place on the stopwatch."""
         self._origins = _origins(job.graph)
         self._token: bytes | None = None
         self._header: StoreHeader | None = None
@@ -188,12 +177,17 @@ class StageTask:
                 files=job.files,
             )
             self._operators[node_id] = create_operator(placement)
+            self._places[node_id] = OWN + len(self._operators)
+        self._watch = Stopwatch(OWN + 1 + len(self._operators), job.busy_time)
         for node_id, operator in self._operators.items():
             for edge in graph.outputs(node_id):
                 exchange = self._exchange_of(edge)
                 receivers = operator.out.main if edge.tag is None else operator.out.side.setdefault(edge.tag, [])
                 if exchange is None:
-                    receivers.append(DirectReceiver(self._operators[edge.target], node_id, edge.ordinal))
+                    target = self._operators[edge.target]
+                    place = self._places[edge.target]
+                    receivers.append(DirectReceiver(target, node_id, edge.ordinal, self._watch, place))
+                    self._chained.setdefault(edge.target, []).append((operator, edge.tag))
                     continue
                 sender = Sender(
                     exchange,
@@ -209,7 +203,8 @@ class StageTask:
         for exchange_id, exchange in self._inputs.items():
             if exchange.edge.target in self._operators:
                 operator = self._operators[exchange.edge.target]
-                self._ports[exchange_id] = (operator, operator.port(exchange.edge.ordinal))
+                place = self._places[exchange.edge.target]
+                self._ports[exchange_id] = (operator, operator.port(exchange.edge.ordinal), place)
 
     def _width(self, node_id: int) -> int:
         graph = self._job.graph
@@ -270,7 +265,8 @@ class StageTask:
 
     def run_source(self, share: SourceShare) -> Iterator[Frame]:
         """Stage 0: reads this subtask's share of every source."""
-        with _without_gc():
+        with _without_gc(), self._at_work():
+            self._pending = share.pending
             assigners = [o for o in self._operators.values() if isinstance(o, SourceOperator | TimestampsOperator)]
             for assigner in assigners:
                 assigner.paused = assigner.node.id in share.paused
@@ -284,14 +280,16 @@ class StageTask:
                 assigner.event_time.repeat()
             if share.restored is not None:
                 yield from restored_frames(self._job.graph, self._subtask, share.restored, share.time)
-            records = 0
             for node_id, operator in self._operators.items():
                 if isinstance(operator, SourceOperator):
+                    records = 0
+                    self._watch.switch(self._places[node_id])
                     for count in operator.read(share.shares.get(node_id, ()), node_id in share.ended, self._pace):
                         records += count
                         self._weigh(count)
                         yield from self._drain()
-            yield from self._finish(records, share.last, kept)
+                    self._read[node_id] = records
+            yield from self._finish(sum(self._read.values()), share.last, kept)
 
     def run(self, cells: Iterable[bytes], store: StateStore) -> Iterator[Frame]:
         """A later stage: processes the frames meant for it and passes on the others."""
@@ -311,7 +309,7 @@ class StageTask:
         yield from self._relay(foreign)
         if time is None:
             return
-        with _without_gc():
+        with _without_gc(), self._at_work():
             yield from self._process(spool, restored, store, time)
 
     def _process(self, spool: FrameSpool, restored: FrameSpool, store: StateStore, time: int) -> Iterator[Frame]:
@@ -327,12 +325,16 @@ class StageTask:
         for operator in self._operators.values():
             operator.store_unchanged = unchanged
         self._begin(store, header, time)
-        for operator in self._operators.values():
+        for operator in self._each_operator():
             operator.on_processing_time(time)
-        records, last = 0, False
+        last = False
         for cell in spool.in_order():
             _, _, edge, upstream, _, _ = header_of(cell)
-            operator, port = self._ports[edge]
+            operator, port, place = self._ports[edge]
+            self._watch.switch(place)
+            received = self._received[edge]
+            received[1] += len(cell)
+            received[2] += 1
             for element in decode(cell):
                 if isinstance(element, Mark):
                     last = last or element.last
@@ -342,17 +344,17 @@ class StageTask:
                 elif isinstance(element, Watermark):
                     operator.receive_watermark((edge, upstream, element.origin), element.value)
                 else:
-                    records += len(element[1])
+                    received[0] += len(element[1])
                     for count in _feed(port, self._pace, *element):
                         self._weigh(count)
                         yield from self._drain()
                 yield from self._drain()
         if not last:
-            for operator in self._operators.values():
+            for operator in self._each_operator():
                 operator.on_processing_time(time)
-        yield from self._finish(records, last, {})
+        yield from self._finish(sum(received[0] for received in self._received.values()), last, {})
         # Only now is everything computed: what the batch changed goes to the store in one sweep.
-        for operator in self._operators.values():
+        for operator in self._each_operator():
             try:
                 store.write(operator.changes())
             except (pickle.PicklingError, TypeError, AttributeError) as error:
@@ -395,9 +397,11 @@ class StageTask:
         self._pace.begin()
         self._set_weighing()
         self._outbox.clear()
+        self._received = {edge: [0, 0, 0] for edge in self._ports}
+        self._read = {}
         for sender in self._senders:
             sender.begin(time)
-        for operator in self._operators.values():
+        for operator in self._each_operator():
             operator.begin(store, header.operator(operator.node.uid), time)  # type: ignore[arg-type]
         if not self._open:
             self._open_functions()
@@ -416,17 +420,20 @@ class StageTask:
             raise
 
     def _finish(self, records: int, last: bool, kept: dict[int, dict[str, Any]]) -> Iterator[Frame]:
-        for operator in self._operators.values():
+        for operator in self._each_operator():
             operator.finish(last)
-        for sender in self._senders:
+        for sender, operator in self._senders.items():
+            self._watch.switch(self._places[operator.node.id])
             sender.finish(last)
+        # What comes after it is part of the next report.
+        times = self._watch.take()
         watermarks = {node_id: operator.clock.watermark for node_id, operator in self._operators.items()}
         timers = [operator.next_processing_timer() for operator in self._operators.values()]
         report = TaskBatchReport(
             stage=self._stage,
             subtask=self._subtask,
             records_in=records,
-            records_out={node_id: operator.out.records for node_id, operator in self._operators.items()},
+            records_out={node_id: operator.out.all_records for node_id, operator in self._operators.items()},
             watermark=min(watermarks.values(), default=None),
             watermarks=watermarks,
             next_timer=None if last else min((t for t in timers if t is not None), default=None),
@@ -438,19 +445,65 @@ class StageTask:
             ),
             kept=kept,
             bytes_out=sum(sender.sent for sender in self._senders) + self._driver_bytes + self._results.written,
+            operators=self._operator_reports(times),
+            busy=sum(times) - times[OUTSIDE],
+            pending=self._pending,
         )
         self._to_driver("report", 0, report)
         self._results.close()
-        for operator in self._operators.values():
+        for operator in self._each_operator():
             operator.snapshot()
         if last:
             self.close()
         yield from self._drain()
 
+    def _operator_reports(self, times: list[float]) -> dict[int, OperatorReport]:
+        """What each operator did. What it got from the operator before it is what that one put out."""
+        received = {node_id: [0, 0, 0] for node_id in self._operators}
+        for edge, counts in self._received.items():
+            total = received[self._inputs[edge].edge.target]
+            total[:] = map(add, total, counts)
+        for node_id, feeders in self._chained.items():
+            for feeder, tag in feeders:
+                received[node_id][0] += feeder.out.records if tag is None else feeder.out.side_records.get(tag, 0)
+        for node_id, records in self._read.items():
+            received[node_id][0] += records
+        sent = {node_id: [0, 0] for node_id in self._operators}
+        for sender, operator in self._senders.items():
+            sent[operator.node.id][0] += sender.sent
+            sent[operator.node.id][1] += sender.frames
+        reports = {}
+        for node_id, operator in self._operators.items():
+            records_in, bytes_in, frames_in = received[node_id]
+            bytes_out, frames_out = sent[node_id]
+            busy = times[self._places[node_id]]
+            reports[node_id] = OperatorReport(
+                records_in, bytes_in, frames_in, bytes_out, frames_out, busy, operator.state_entries()
+            )
+        return reports
+
+    def _each_operator(self) -> Iterator[Operator]:
+        """All of them, one after the other at work."""
+        for node_id, operator in self._operators.items():
+            self._watch.switch(self._places[node_id])
+            yield operator
+        self._watch.switch(OWN)
+
+    @contextlib.contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """Around a batch: before and after it the task waits."""
+        self._watch.switch(OWN)
+        try:
+            yield
+        finally:
+            self._watch.switch(OUTSIDE)
+
     def _drain(self) -> Iterator[Frame]:
         if self._outbox:
             frames, self._outbox[:] = list(self._outbox), []
+            worker = self._watch.switch(OUTSIDE)
             yield from frames
+            self._watch.switch(worker)
 
     def close(self) -> None:
         """Closes the user's functions, once: after the last record, or when the job ends otherwise."""

@@ -26,11 +26,13 @@ from firesteel.engine import job_records
 from firesteel.engine.control import ControlSocket, RunningJob, ask, jobs_folder, running_jobs
 from firesteel.engine.facade import (
     COMMANDS,
+    BatchSummary,
     Cancel,
     CheckpointStatistics,
     CheckpointSummary,
     Command,
     GetStatus,
+    JobBatches,
     JobDetails,
     JobExceptions,
     JobFailure,
@@ -38,6 +40,7 @@ from firesteel.engine.facade import (
     JobPlan,
     JobSnapshot,
     OperatorMetrics,
+    PerSecond,
     SavepointTaken,
     Stop,
     SubtaskMetrics,
@@ -104,12 +107,25 @@ def test_a_command_is_the_same_after_json(command: Command[Any]) -> None:
     [
         JobDetails("a", "b", JobStatus.FAILED, "spark", "BATCH", 7, 1, 2, times={"CREATED": 1}, failure="bad"),
         JobMetrics(
-            (OperatorMetrics(1, "u", "n", 0, 2, 9, (SubtaskMetrics(0, 1, 5, {"calls": 2, "rate": {"mean": 0.5}}),)),),
-            (TaskMetrics(0, 1, 2, 3),),
+            (
+                OperatorMetrics(
+                    *(1, "u", "n", 0, 2, 9),
+                    (
+                        SubtaskMetrics(
+                            *(0, 1, 5, {"calls": 2, "rate": {"mean": 0.5}}, 1, 2, 3, 4, 5, 6.5, 7, 8),
+                            PerSecond(0.5, 1.5, 2.5, 3.5, 4.5, 5.5),
+                        ),
+                    ),
+                    *("source", 1, 77),
+                ),
+            ),
+            (TaskMetrics(0, 1, 2, 3, 4.5),),
+            *(1, 2, 3, 4),
         ),
         JobPlan({"nodes": [{"id": 1}]}),
         CheckpointStatistics(1, 2, 3, (CheckpointSummary(0, True, 1, 2, 3, None, 4, {"n": 5}, None),)),
         JobExceptions((JobFailure(1, 0, "bad", "builtins.ValueError", True, "Map", 0, "job.py:3"),), True),
+        JobBatches((BatchSummary(3, 1_000, 12.5, 1, True, 10, 20, 30, 40, {"tasks": 7.0}),)),
         SavepointTaken("/saved"),
         JobSnapshot(
             JobDetails("a", "b", JobStatus.RUNNING, "spark", "STREAMING", 7, 1),
@@ -132,6 +148,7 @@ def test_every_answer_of_every_command_can_travel() -> None:
         JobMetrics,
         JobPlan,
         JobSnapshot,
+        JobBatches,
         CheckpointStatistics,
         JobExceptions,
         SavepointTaken,

@@ -9,8 +9,10 @@ from firesteel.common.checkpoint_statistics import CheckpointStatistics, Checkpo
 from firesteel.common.job_status import JobStatus
 
 __all__ = [
+    "BatchSummary",
     "CheckpointStatistics",
     "CheckpointSummary",
+    "JobBatches",
     "JobDetails",
     "JobExceptions",
     "JobFailure",
@@ -18,6 +20,7 @@ __all__ = [
     "JobPlan",
     "JobSnapshot",
     "OperatorMetrics",
+    "PerSecond",
     "SavepointTaken",
     "SubtaskMetrics",
     "TaskMetrics",
@@ -66,6 +69,19 @@ class JobDetails:
 
 
 @dataclass(frozen=True)
+class PerSecond:
+    """How much of something there was a second, over about the last minute."""
+
+    records_in: float = 0.0
+    records_out: float = 0.0
+    bytes_in: float = 0.0
+    bytes_out: float = 0.0
+    frames_out: float = 0.0
+    busy_ms: float = 0.0
+    """1000 is work without a pause."""
+
+
+@dataclass(frozen=True)
 class SubtaskMetrics:
     """One subtask of an operator."""
 
@@ -76,7 +92,22 @@ class SubtaskMetrics:
     """Its event time after the last batch; None before the first one."""
     values: dict[str, Any] = field(default_factory=dict, hash=False)
     """The metrics that the user's function registered, by identifier: a number, or the parts of a meter or of a
-    distribution."""
+    distribution. Windows count records that they dropped as late here, too, under Flink's name
+    ``numLateRecordsDropped``."""
+    records_in: int = 0
+    bytes_in: int = 0
+    """Of the frames that came from other tasks."""
+    bytes_out: int = 0
+    """Of the frames that went to other tasks."""
+    frames_in: int = 0
+    frames_out: int = 0
+    busy_ms: float = 0.0
+    """How long it worked, without the operators that it calls."""
+    state_size: int = 0
+    """About how many bytes of keyed state it had when the last batch began."""
+    state_entries: int = 0
+    """About how many entries they are."""
+    per_second: PerSecond = PerSecond()
 
 
 @dataclass(frozen=True)
@@ -91,6 +122,16 @@ class OperatorMetrics:
     state_size: int | None = None
     """About how many bytes of keyed state it had when the last batch began."""
     subtasks: tuple[SubtaskMetrics, ...] = ()
+    kind: str = "operator"
+    """``source``, ``sink`` or ``operator``."""
+    chain: int = -1
+    """The number of the first operator of its chain, which is what Flink calls a task."""
+    pending: int | None = None
+    """A source: how many records waited behind the last batch, where it knows."""
+
+    @property
+    def records_in(self) -> int:
+        return sum(one.records_in for one in self.subtasks)
 
     @property
     def records_out(self) -> int:
@@ -106,6 +147,8 @@ class TaskMetrics:
     records_in: int = 0
     bytes_out: int = 0
     """What it has sent to later stages and to the driver."""
+    busy_ms: float = 0.0
+    """How long it worked: it neither waited for its input nor for somebody to take its results."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +157,47 @@ class JobMetrics:
 
     operators: tuple[OperatorMetrics, ...] = ()
     tasks: tuple[TaskMetrics, ...] = ()
+    uptime_ms: int = 0
+    """For how long the job has been running without a break, or ran at its end."""
+    downtime_ms: int = 0
+    """For how long it has been about to restart; 0 while it runs."""
+    restarts: int = 0
+    pending: int | None = None
+    """How many records waited behind the last batch, in all sources that know it."""
+
+
+@dataclass(frozen=True)
+class BatchSummary:
+    """One micro-batch."""
+
+    number: int
+    """The same as that of its checkpoint. One that failed is repeated under the same number."""
+    started: int
+    """In milliseconds since 1970."""
+    duration_ms: float = 0.0
+    attempt: int = 0
+    completed: bool = False
+    """False if it failed."""
+    records: int = 0
+    """Records that the sources gave to it."""
+    bytes: int = 0
+    """Bytes that its tasks sent to later stages and to the driver."""
+    watermark: int | None = None
+    """The smallest watermark of the job's last stage after it."""
+    pending: int | None = None
+    """Records that waited behind it, where the sources know."""
+    parts: dict[str, float] = field(default_factory=dict, hash=False)
+    """What it spent its time on, in milliseconds. ``latest_offset``, ``planning`` and ``wal_commit`` come before its
+    tasks, ``tasks`` are all of them, ``results`` is what the driver does with what they gave, ``commit_offsets`` logs
+    the batch, and ``sink_commit`` makes visible what sinks have written; ``add_batch`` is what else Spark needs to run
+    the tasks. An engine has those parts that it knows."""
+
+
+@dataclass(frozen=True)
+class JobBatches:
+    """The last micro-batches, oldest first."""
+
+    batches: tuple[BatchSummary, ...] = ()
 
 
 @dataclass(frozen=True)

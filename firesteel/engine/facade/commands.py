@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from firesteel.engine.facade.answers import (
     CheckpointStatistics,
+    JobBatches,
     JobDetails,
     JobExceptions,
     JobMetrics,
@@ -22,6 +23,7 @@ __all__ = [
     "COMMANDS",
     "Cancel",
     "Command",
+    "GetBatches",
     "GetCheckpoints",
     "GetExceptions",
     "GetMetrics",
@@ -65,6 +67,16 @@ class GetMetrics(Command[JobMetrics]):
 
     name = "metrics"
     answer = JobMetrics
+
+
+@dataclass(frozen=True)
+class GetBatches(Command[JobBatches]):
+    """The last micro-batches, with what each spent its time on."""
+
+    name = "batches"
+    answer = JobBatches
+    after: int = -1
+    """Only those with a higher number than this."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +153,7 @@ COMMANDS: dict[str, type[Command[Any]]] = {
         GetCheckpoints,
         GetExceptions,
         GetSnapshot,
+        GetBatches,
         TakeSavepoint,
         Stop,
         Cancel,

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from firesteel.engine.facade.answers import (
     CheckpointStatistics,
+    JobBatches,
     JobDetails,
     JobExceptions,
     JobMetrics,
@@ -17,6 +18,7 @@ from firesteel.engine.facade.answers import (
 from firesteel.engine.facade.commands import (
     Cancel,
     Command,
+    GetBatches,
     GetCheckpoints,
     GetExceptions,
     GetMetrics,
@@ -75,6 +77,10 @@ class JobFacade(ABC):
     def snapshot(self) -> JobSnapshot:
         """Status, metrics, checkpoints and failures at once."""
         return self.execute(GetSnapshot())
+
+    def batches(self, after: int = -1) -> JobBatches:
+        """The last micro-batches, those with a higher number than ``after``."""
+        return self.execute(GetBatches(after))
 
     def savepoint(self, directory: str | None = None) -> str:
         """Takes a savepoint; returns its path."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,19 +12,18 @@ from firesteel import __version__
 from firesteel.common.job_status import JobStatus
 from firesteel.engine.facade.answers import (
     CheckpointStatistics,
+    JobBatches,
     JobDetails,
     JobExceptions,
     JobMetrics,
     JobPlan,
     JobSnapshot,
-    OperatorMetrics,
     SavepointTaken,
-    SubtaskMetrics,
-    TaskMetrics,
 )
 from firesteel.engine.facade.commands import (
     Cancel,
     Command,
+    GetBatches,
     GetCheckpoints,
     GetExceptions,
     GetMetrics,
@@ -34,6 +34,7 @@ from firesteel.engine.facade.commands import (
     TakeSavepoint,
 )
 from firesteel.engine.facade.facade import JobFacade
+from firesteel.engine.facade.measured import operator_metrics, task_metrics
 from firesteel.errors import JobCommandError
 from firesteel.graph.plan import plan_json
 
@@ -57,6 +58,7 @@ class LocalJob(JobFacade):
             GetCheckpoints: self._checkpoints,
             GetExceptions: self._exceptions,
             GetSnapshot: self._snapshot,
+            GetBatches: self._batches,
             TakeSavepoint: self._savepoint,
             Stop: self._stop,
             Cancel: self._cancel,
@@ -103,23 +105,27 @@ class LocalJob(JobFacade):
         )
 
     def _metrics(self, command: GetMetrics) -> JobMetrics:
-        graph, progress = self._job.context.spec.graph, self._job.inbox.progress
-        # Copies: the job's thread goes on counting.
-        measured, tasks, sizes = dict(progress.subtasks), dict(progress.tasks), dict(progress.state_sizes)
-        operators = []
-        for node in graph.graph.nodes.values():
-            subtasks = tuple(
-                SubtaskMetrics(subtask, one.records_out, one.watermark, dict(one.values))
-                for (node_id, subtask), one in sorted(measured.items(), key=lambda entry: entry[0])
-                if node_id == node.id
-            )
-            size = sizes.get(self._job.inbox.names[node.id])
-            stage = graph.stage_of(node.id)
-            operators.append(OperatorMetrics(node.id, node.uid, node.name, stage, node.parallelism, size, subtasks))
+        job = self._job
+        graph, progress, life = job.context.spec.graph, job.inbox.progress, job.life
+        operators = operator_metrics(graph, progress, job.inbox.names)
+        waiting = [one.pending for one in operators if one.pending is not None]
+        times, now = life.times, int(time.time() * 1000)
+        # Of a job that has ended, the time of its last status is its end.
+        until = now if life.alive else max(times.values())
+        restarting = life.status is JobStatus.RESTARTING
         return JobMetrics(
-            tuple(operators),
-            tuple(TaskMetrics(*place, one.records_in, one.bytes_out) for place, one in sorted(tasks.items())),
+            operators,
+            task_metrics(progress),
+            uptime_ms=0 if restarting or "RUNNING" not in times else max(0, until - times["RUNNING"]),
+            downtime_ms=max(0, now - times["RESTARTING"]) if restarting else 0,
+            restarts=job.context.spec.attempt,
+            pending=sum(waiting) if waiting else None,
         )
+
+    def _batches(self, command: GetBatches) -> JobBatches:
+        self._job.update_statistics()
+        found: JobBatches = self._job.context.batches.batches(command.after)
+        return found
 
     def _plan(self, command: GetPlan) -> JobPlan:
         return JobPlan(json.loads(plan_json(self._job.context.spec.graph)))

@@ -32,7 +32,7 @@ from firesteel.engine.spark.job_files import CoordinatorJob, write_job
 from firesteel.engine.spark.lifeline import Lifeline
 from firesteel.engine.spark.masters import is_local
 from firesteel.engine.spark.packing import pack_job
-from firesteel.engine.spark.query_progress import sizes
+from firesteel.engine.spark.query_progress import durations_of, progress_after, sizes_of
 from firesteel.engine.spark.session import import_paths, keep_to_df
 from firesteel.engine.spark.stage import batch_stage, streaming_stage
 from firesteel.errors import JobExecutionError
@@ -112,13 +112,17 @@ class Attempt(ABC):
         context.commits.settle()
         context.checkpoints.completed(**context.inbox.of_checkpoint())
         context.checkpoints.began(batch)
-        cells = frame.select("f").toArrow().column("f").to_pylist()
-        context.inbox.take(batch, cells)
-        if self._results is not None:
-            remove_results(self._results)
-        self.shared.link.report(context.inbox.feedback())
-        if context.checkpointing.folder is not None:
-            folder.begun(context.inbox.progress.union_lists)
+        context.batches.began(batch, context.spec.attempt)
+        with context.batches.part("tasks"):
+            cells = frame.select("f").toArrow().column("f").to_pylist()
+        with context.batches.part("results"):
+            context.inbox.take(batch, cells)
+            if self._results is not None:
+                remove_results(self._results)
+            self.shared.link.report(context.inbox.feedback())
+            if context.checkpointing.folder is not None:
+                folder.begun(context.inbox.progress.union_lists)
+        context.batches.ended(**context.inbox.of_batch())
 
 
 class BatchAttempt(Attempt):
@@ -159,6 +163,9 @@ class StreamingAttempt(Attempt):
     def __init__(self, shared: SharedByAttempts, payload: JobPayload, lifeline: Lifeline | None) -> None:
         super().__init__(shared, payload, lifeline)
         self._failure: BaseException | None = None
+        self._looking = threading.Lock()
+        self._known = -1
+        """The last batch whose report by Spark was read."""
         self._callbacks = CallbackConnection()
         graph, session = self.context.spec.graph, shared.session
         session.conf.set("spark.sql.shuffle.partitions", str(graph.parallelism))
@@ -265,8 +272,11 @@ class StreamingAttempt(Attempt):
             raise JobExecutionError("Spark has not logged the last batch in time, so its results are not committed.")
 
     def update_statistics(self) -> None:
-        for batch, known in sizes(self._query).items():
-            self.context.checkpoints.learnt(batch, **known)
+        with self._looking:
+            for batch, report in progress_after(self._query, self._known).items():
+                self._known = max(self._known, batch)
+                self.context.checkpoints.learnt(batch, **sizes_of(report))
+                self.context.batches.learnt(batch, *durations_of(report))
 
     def interrupt(self) -> None:
         self._stop_query()

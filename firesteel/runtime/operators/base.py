@@ -160,7 +160,7 @@ class Operator:
 
     def begin(self, store: StateStore, header: OperatorHeader, now: int) -> None:
         """A batch starts: ``header`` is what the operator kept of the last one."""
-        self.out.records = 0
+        self.out.begin()
         self.clock.processing_time = now
         if self.placement.channels:
             self.valve = WatermarkValve(self.placement.channels, header.valve)
@@ -213,6 +213,10 @@ class Operator:
     def state_size(self) -> int:
         """About how many bytes of keyed state it has in the store."""
         return 0 if self.backend is None else self.backend.size
+
+    def state_entries(self) -> int:
+        """About how many entries of keyed state it has."""
+        return 0 if self.backend is None else self.backend.entries
 
     # Data
 

@@ -118,6 +118,9 @@ class WindowOperator(KeyedOperator):
     def state_size(self) -> int:
         return super().state_size() + self.windows.size
 
+    def state_entries(self) -> int:
+        return super().state_entries() + self.windows.entries
+
     def timer_queues(self) -> dict[TimeDomain, TimerQueue]:
         return {TimeDomain.EVENT_TIME: self.event, TimeDomain.PROCESSING_TIME: self.processing}
 

@@ -93,6 +93,11 @@ class KeyedStateBackend:
         shapes = [shape for state in self._header.states.values() for shape in state.shapes.values()]
         return sum(shape.get("bytes", 0) for shape in shapes)
 
+    @property
+    def entries(self) -> int:
+        """About how many entries its tables have. What a table of pages holds is known of the batch before."""
+        return sum(table.entries for table in self._tables.values())
+
     # States
 
     def state(self, descriptor: StateDescriptor) -> Any:

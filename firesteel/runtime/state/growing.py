@@ -63,6 +63,10 @@ class GrowingTable(Table):
             self._scale.learn(self.dirty)
         return self._scale.of(len(self.live))
 
+    @property
+    def entries(self) -> int:
+        return self._table.entries
+
     def relieve(self, keep: int = 0) -> None:
         if isinstance(self._table, PagedTable):
             self._table.relieve(keep)

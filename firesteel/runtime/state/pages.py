@@ -112,6 +112,11 @@ class PagedTable(Table):
         shape.setdefault("pages", 1)
         self.dirty.clear()
 
+    @property
+    def entries(self) -> int:
+        stored: int = self._shape["entries"]
+        return stored
+
     def adopt(self, live: dict[Any, Entry], dirty: list[Entry]) -> None:
         """Begins with all entries of a table that outgrew memory: they are on one page, which is to be written."""
         self.live, self.dirty = live, dirty

@@ -82,6 +82,11 @@ class Table(ABC):
             while self.dirty and self.dirty[-1][0] is None and self.dirty[-1][1] == NEW:
                 self.dirty.pop()
 
+    @property
+    def entries(self) -> int:
+        """About how many entries there are, in memory and elsewhere."""
+        return len(self.live)
+
     # What adapters do
 
     @abstractmethod
