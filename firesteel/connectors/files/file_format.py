@@ -23,7 +23,7 @@ from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.compressed import codec_of, open_binary
 from firesteel.connectors.source import Records
 from firesteel.connectors.text_positions import FileState, changed, gone, other
-from firesteel.filesystems import FileInfo, FileSystem, StorageOptions, file_system_of
+from firesteel.filesystems import LOCAL, FileInfo, FileSystem, StorageOptions, file_system_of
 
 __all__ = ["END", "FileFormat", "FormatPlanner", "FormatReader", "InputFile", "Reach"]
 
@@ -66,6 +66,20 @@ class InputFile:
             return self.system.open_input(self.path)
         except FileNotFoundError:
             raise gone(self.path) from None
+
+    def open_arrow(self) -> Any:
+        """The same as a file of Arrow (``pyarrow.NativeFile``)."""
+        import pyarrow
+
+        if self.system is LOCAL:
+            try:
+                return pyarrow.OSFile(self.path)
+            except FileNotFoundError:
+                raise gone(self.path) from None
+        opened = self.open()
+        raw = getattr(opened, "raw", None)
+        # The buffer that Python has put around it is of no use to Arrow.
+        return opened.detach() if isinstance(raw, pyarrow.NativeFile) else pyarrow.PythonFile(opened, "r")  # type: ignore[attr-defined]
 
     def open_decompressed(self) -> IO[bytes]:
         """What it holds, from its beginning on."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from firesteel.common.serialization import BulkWriter, BulkWriterFactory
-from firesteel.common.types import Row
-from firesteel.connectors.files.arrow import arrow_converter, arrow_schema
-from firesteel.errors import TypeMismatchError, short_repr
+from firesteel.common.typeinfo import TypeInformation
+from firesteel.connectors.files.arrow import arrow_schema
+from firesteel.connectors.files.bulk_format import Block, BulkFormat
+from firesteel.connectors.files.column_writing import GROUP, ColumnWriter
+from firesteel.connectors.files.columns import RowColumns
+from firesteel.connectors.files.file_format import InputFile
+from firesteel.errors import InputError
 
-__all__ = ["ParquetWriterFactory"]
-
-GROUP = 65536
-"""Elements of a row group at most: what a part holds in memory before it is encoded."""
+__all__ = ["ParquetRowFormat", "ParquetWriterFactory"]
 
 
 class ParquetWriterFactory(BulkWriterFactory):
@@ -28,53 +28,53 @@ class ParquetWriterFactory(BulkWriterFactory):
         return _ParquetWriter(out, self)
 
 
-class _ParquetWriter(BulkWriter):
+class _ParquetWriter(ColumnWriter):
     def __init__(self, out: BinaryIO, factory: ParquetWriterFactory) -> None:
         # Only where it is needed: it takes long to import.
         import pyarrow.parquet
 
-        self._schema, self._group_size = factory.schema, factory.group_size
-        self._names = list(factory.schema.names)
+        super().__init__(factory.schema, factory.group_size, "A Parquet")
         self._writer = pyarrow.parquet.ParquetWriter(out, factory.schema, compression=factory.compression)
-        self._converters = [arrow_converter(field.type) for field in factory.schema]
-        self._rows: list[list[Any]] = []
 
-    def add_element(self, element: Any) -> None:
-        self._rows.append(self._columns(element))
-        if len(self._rows) >= self._group_size:
-            self.flush()
+    def write_table(self, table: Any) -> None:
+        self._writer.write_table(table)
 
-    def _columns(self, element: Any) -> list[Any]:
-        names = self._names
-        if isinstance(element, Row) and element._fields is not None:
-            return element.get_fields_by_names(names)
-        if isinstance(element, Row | tuple | list):
-            if len(element) == len(names):
-                return list(element)
-        elif isinstance(element, Mapping):
-            return [element.get(name) for name in names]
-        elif dataclasses.is_dataclass(element):
-            return [getattr(element, name) for name in names]
-        elif len(names) == 1:
-            return [element]
-        raise TypeMismatchError(
-            f"A Parquet file with the columns {', '.join(names)} takes rows, tuples, dicts or dataclasses with "
-            f"{len(names)} fields, got {short_repr(element, 80)}."
-        )
-
-    def flush(self) -> None:
-        import pyarrow
-
-        if self._rows:
-            rows, self._rows = self._rows, []
-            columns = []
-            for position, (field, convert) in enumerate(zip(self._schema, self._converters, strict=True)):
-                values = [row[position] for row in rows]
-                if convert is not None:
-                    values = list(map(convert, values))
-                columns.append(pyarrow.array(values, type=field.type))
-            self._writer.write_table(pyarrow.Table.from_arrays(columns, schema=self._schema))
-
-    def finish(self) -> None:
-        self.flush()
+    def close(self) -> None:
         self._writer.close()
+
+
+class ParquetRowFormat(BulkFormat[Any]):
+    """Reads Parquet files as rows. Its blocks are row groups."""
+
+    bytes_per_record = 16
+
+    def __init__(self, columns: RowColumns, batch_size: int) -> None:
+        self._columns, self._batch_size = columns, batch_size
+
+    def get_produced_type(self) -> TypeInformation | None:
+        return self._columns.declared
+
+    def blocks(self, file: InputFile) -> Sequence[Block]:
+        with _opened(file) as opened:
+            found = opened.metadata
+            groups = (found.row_group(number) for number in range(found.num_row_groups))
+            return [Block(group.num_rows, group.total_byte_size) for group in groups]
+
+    def read_blocks(self, file: InputFile, first: int, last: int) -> Iterator[list[Any]]:
+        with _opened(file) as opened:
+            found = self._columns.found_in(opened.schema_arrow.names, file.path)
+            adjusted = frozenset(column.path for column in opened.schema if column.physical_type == "INT96")
+            wanted = [name for name in found if name is not None]
+            for batch in opened.iter_batches(self._batch_size, range(first, last), wanted, use_threads=False):
+                yield self._columns.rows(batch, found, file.path, adjusted)
+
+
+def _opened(file: InputFile) -> Any:
+    import pyarrow.parquet
+
+    source = file.open_arrow()
+    try:
+        return pyarrow.parquet.ParquetFile(source)
+    except pyarrow.ArrowInvalid as error:
+        source.close()
+        raise InputError(f"{file.path} is no Parquet file: {str(error).splitlines()[0]}") from error

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from firesteel.common.serialization import BulkWriterFactory
-from firesteel.connectors.files.parquet import ParquetWriterFactory
+from firesteel.connectors.files.columns import RowColumns
+from firesteel.connectors.files.parquet import ParquetRowFormat, ParquetWriterFactory
+from firesteel.errors import ProgramError
 
-__all__ = ["ParquetBulkWriters"]
+__all__ = ["ParquetBulkWriters", "ParquetColumnarRowInputFormat"]
 
 
 class ParquetBulkWriters:
@@ -19,3 +21,31 @@ class ParquetBulkWriters:
         tuples, dicts or dataclasses. The other two parameters are accepted; there is no Hadoop here, and a timestamp
         is written as it is."""
         return ParquetWriterFactory(row_type)
+
+
+class ParquetColumnarRowInputFormat(ParquetRowFormat):
+    """Reads the columns of a row type from Parquet files, for
+    :meth:`firesteel.datastream.connectors.file_system.FileSource.for_bulk_file_format`.
+
+    >>> from firesteel.common import Types
+    >>> row_type = Types.ROW_NAMED(["name", "amount"], [Types.STRING(), Types.LONG()])
+    >>> ParquetColumnarRowInputFormat(row_type, batch_size=1000).get_produced_type()
+    RowTypeInfo(name: STRING, amount: LONG)
+
+    Only these columns are read. One that a file does not have is None. Without ``is_case_sensitive``, names match in
+    any case. Timestamps that are moments (adjusted to UTC, or INT96) become Instants where the type says INSTANT; where
+    it says SQL_TIMESTAMP they become what the clock showed: that of UTC with ``is_utc_timestamp``, else this
+    machine's. ``batch_size`` is how many rows are read at once. ``hadoop_config`` is accepted; there is no Hadoop here.
+    """
+
+    def __init__(
+        self,
+        row_type: Any,
+        hadoop_config: Any = None,
+        batch_size: int = 2048,
+        is_utc_timestamp: bool = False,
+        is_case_sensitive: bool = True,
+    ) -> None:
+        if not isinstance(batch_size, int) or batch_size < 1:
+            raise ProgramError(f"batch_size is a number of rows of at least 1, got {batch_size!r}.")
+        super().__init__(RowColumns(row_type, is_utc_timestamp, is_case_sensitive), batch_size)
