@@ -7,6 +7,7 @@ import dataclasses
 import datetime
 import io
 import json
+import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from decimal import Decimal
@@ -14,7 +15,7 @@ from typing import Any, BinaryIO
 
 from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.common.types import Row
-from firesteel.errors import ConfigurationError, TypeMismatchError, short_repr
+from firesteel.errors import ConfigurationError, InputError, SerializationError, TypeMismatchError, short_repr
 
 __all__ = [
     "BulkWriter",
@@ -22,6 +23,7 @@ __all__ = [
     "ByteArraySchema",
     "DeserializationSchema",
     "Encoder",
+    "PickledBytesSchema",
     "RowFieldExtractorSchema",
     "SerializationSchema",
     "SimpleStringSchema",
@@ -94,6 +96,31 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
 
     def get_produced_type(self) -> TypeInformation:
         return Types.PRIMITIVE_ARRAY(Types.BYTE())
+
+
+class PickledBytesSchema(SerializationSchema, DeserializationSchema):
+    """Any element, pickled. Read such messages only from those you trust: a pickle may run any code when it is read.
+
+    >>> schema = PickledBytesSchema()
+    >>> schema.deserialize(schema.serialize({"a": (1, None)}))
+    {'a': (1, None)}
+    """
+
+    def serialize(self, element: Any) -> bytes:
+        try:
+            return pickle.dumps(element, protocol=pickle.HIGHEST_PROTOCOL)
+        except Exception as error:
+            raise SerializationError(f"{short_repr(element, 80)} cannot be pickled: {error}") from error
+
+    def deserialize(self, message: bytes) -> Any:
+        try:
+            return pickle.loads(message)
+        except Exception as error:
+            begins = repr(bytes(message[:64])) if isinstance(message, bytes) else short_repr(message, 80)
+            raise InputError(
+                f"This is no pickle, or one that cannot be read here ({type(error).__name__}: {error}): it begins with "
+                f"{begins}."
+            ) from error
 
 
 class RowFieldExtractorSchema(SerializationSchema):

@@ -49,6 +49,12 @@ def test_pages_are_linked_from_the_readme() -> None:
     assert [page.name for page in DOCS.glob("*.md") if f"docs/{page.name}" not in readme] == []
 
 
+@pytest.mark.parametrize("page", ["formats.md"])
+def test_what_a_page_asserts_holds(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIRESTEEL_MASTER", "memory")
+    assert _namespace(page)
+
+
 @pytest.mark.parametrize("page", ["time.md"])
 def test_snippets_print_what_the_page_says(
     page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
