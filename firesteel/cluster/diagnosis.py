@@ -26,6 +26,7 @@ SKEWED = 2.0
 SKEW_MATTERS = 1_000
 """Records below which nothing is said about skew."""
 BUSY = 0.8
+MOST_OF_THE_WORK = 0.6
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class Operator:
     keyed: bool = False
     busy: float | None = None
     """Which part of the time its busiest subtask worked, from 0 to 1."""
+    share: float | None = None
+    """Which part of the working time of all operators is its own, all subtasks taken together."""
     backlog: int | None = None
     """Of a source: records that wait there."""
     max_parallelism: int = 128
@@ -258,15 +261,26 @@ def _skewed(picture: Picture) -> Diagnosis | None:
 
 
 def _bottleneck(picture: Picture) -> Diagnosis | None:
-    """An operator works nearly all the time while records wait, or batches take longer and longer."""
+    """There is always something to do, and one operator does most of it."""
     busy = _busiest(picture)
-    if busy is None or busy.busy is None or busy.busy < BUSY or not _has_work_waiting(picture):
+    if busy is None or not _has_work_waiting(picture):
+        return None
+    if (busy.busy or 0.0) >= BUSY:
+        works = f"it works {busy.busy:.0%} of the time"
+    elif (busy.share or 0.0) >= MOST_OF_THE_WORK and _mostly_tasks(picture):
+        works = f"{busy.share:.0%} of all operators' working time is its own"
+    else:
         return None
     waiting = max((one for one in picture.operators if one.backlog), key=lambda one: one.backlog or 0, default=None)
     while_ = f", while {_records(waiting.backlog or 0)} wait in source {waiting.name!r}" if waiting is not None else ""
-    return Diagnosis(
-        "warning", f"Operator {busy.name!r} is the bottleneck: it works {busy.busy:.0%} of the time{while_}.", busy.name
-    )
+    return Diagnosis("warning", f"Operator {busy.name!r} is the bottleneck: {works}{while_}.", busy.name)
+
+
+def _mostly_tasks(picture: Picture) -> bool:
+    """Whether batches spend most of their time in operators, as far as is known."""
+    parts = [part for batch in picture.batches[-10:] for part in batch.parts]
+    work = sum(spent for name, spent in parts if name in _WORK)
+    return not parts or work >= sum(spent for _, spent in parts) / 2
 
 
 def _overhead(picture: Picture) -> Diagnosis | None:
@@ -348,16 +362,17 @@ _RULES: tuple[Rule, ...] = (
 
 _END = (1 << 63) - 1
 _BEGINNING = -(1 << 63)
-_WORK = ("processing", "addBatch", "work", "tasks")
+_WORK = ("tasks",)
 _OVERHEADS = {
     "planning": ("planning", ": larger batches (firesteel.batch.interval) make it count less"),
-    "queryPlanning": ("Spark's planning", ": larger batches (firesteel.batch.interval) make it count less"),
-    "state": ("writing state", ""),
-    "commit": ("commits of sinks", ": what they write to is slow, or batches are small"),
-    "walCommit": ("writing Spark's log", ": is the checkpoint folder on slow storage?"),
-    "commitOffsets": ("writing Spark's log of commits", ": is the checkpoint folder on slow storage?"),
-    "latestOffset": ("asking sources what there is", ": is the system that they read from slow?"),
+    "add_batch": ("Spark's work around the tasks", ": larger batches (firesteel.batch.interval) make it count less"),
+    "results": ("what the driver does with results", ": is much collected or printed?"),
+    "sink_commit": ("commits of sinks", ": what they write to is slow, or batches are small"),
+    "wal_commit": ("Spark's log of offsets", ": is the checkpoint folder on slow storage?"),
+    "commit_offsets": ("Spark's log of commits", ": is the checkpoint folder on slow storage?"),
+    "latest_offset": ("asking sources what there is", ": is the system that they read from slow?"),
 }
+"""The parts of a micro-batch that are not the users' functions: what they are called, and what can be done."""
 
 
 # What rules ask.

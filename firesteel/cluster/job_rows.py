@@ -2,107 +2,94 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections import deque
-from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.cluster.jobs_view import JobsView
 from firesteel.common.job_status import JobStatus
-from firesteel.engine.facade import CheckpointStatistics, JobDetails
+from firesteel.engine.facade import CheckpointStatistics, JobDetails, JobFailure, JobMetrics
 from firesteel.engine.facade.encoding import encoded
 from firesteel.errors import FiresteelError
 from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP
 
-__all__ = ["JobRows", "lag_of", "rate_of_history"]
-
-_WINDOW = 30.0
-"""Seconds over which a rate is told."""
-
-
-@dataclass
-class _Seen:
-    """What was seen of a job before."""
-
-    samples: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=64))
-    attempt: int = 0
-    error: str | None = None
+__all__ = ["JobRows", "cause_of", "lag_of", "rate_of"]
 
 
 class JobRows:
-    """Remembers how many records a job had, so that rates can be told."""
+    """Rows of all jobs. Remembers what a job failed with: that is asked for once for each attempt."""
 
     def __init__(self, view: JobsView) -> None:
         self._view = view
-        self._seen: dict[str, _Seen] = {}
-        self._lock = threading.Lock()
+        self._errors: dict[str, tuple[tuple[int, int | None], str | None]] = {}
 
-    def rows(self) -> list[dict[str, Any]]:
-        """All jobs."""
+    def rows(self, now: int) -> list[dict[str, Any]]:
         jobs = self._view.jobs()
-        with self._lock:
-            for gone in self._seen.keys() - {job.id for job in jobs}:
-                del self._seen[gone]
-        return [self.row(job) for job in jobs]
+        for gone in self._errors.keys() - {job.id for job in jobs}:
+            self._errors.pop(gone, None)
+        return [self.row(job, *self._measured(job), now) for job in jobs]
 
-    def row(self, job: JobDetails) -> dict[str, Any]:
+    def _measured(self, job: JobDetails) -> tuple[JobMetrics, CheckpointStatistics]:
+        if job.ended is None:
+            try:
+                facade = self._view.job(job.id)
+                return facade.metrics(), facade.checkpoints()
+            except (KeyError, FiresteelError, TimeoutError):
+                """It has ended just now, or does not answer."""
+        return JobMetrics(), CheckpointStatistics()
+
+    def row(self, job: JobDetails, metrics: JobMetrics, checkpoints: CheckpointStatistics, now: int) -> dict[str, Any]:
         """One job: its details, with what is told besides."""
-        now = time.time()
+        duration, running = job.runtime(now), job.ended is None
         return {
             **encoded(job),
-            "duration": job.runtime(int(now * 1000)),
-            "rate": self._rate(job, now),
-            "lag": lag_of(job, int(now * 1000)),
-            "lastError": job.failure or self._error(job),
+            "duration": duration,
+            "rate": rate_of(metrics, checkpoints) if running else job.records * 1000 / max(1, duration),
+            "lag": lag_of(job.watermark, now) if job.status is JobStatus.RUNNING else None,
+            "pending": metrics.pending if running else None,
+            "lastError": self._error(job),
         }
 
-    def _rate(self, job: JobDetails, now: float) -> float | None:
-        if job.ended is not None:
-            return None if job.ended <= job.started else job.records * 1000 / (job.ended - job.started)
-        with self._lock:
-            seen = self._seen.setdefault(job.id, _Seen())
-            samples = seen.samples
-            if samples and job.records < samples[-1][1]:
-                # Another driver runs it now, which began to count anew.
-                samples.clear()
-            if not samples or now - samples[-1][0] > 0.5:
-                samples.append((now, job.records))
-            while len(samples) > 2 and now - samples[1][0] > _WINDOW:
-                samples.popleft()
-            (first, before), (last, after) = samples[0], samples[-1]
-        if last - first >= 1:
-            return (after - before) / (last - first)
-        try:
-            return rate_of_history(self._view.job(job.id).checkpoints())
-        except (KeyError, FiresteelError):
-            return None
-
     def _error(self, job: JobDetails) -> str | None:
-        """Why a job that goes on was started again last."""
-        if not job.attempt:
+        """Why a job failed, or was started again last."""
+        if not job.attempt and job.failure is None:
             return None
-        with self._lock:
-            seen = self._seen.setdefault(job.id, _Seen())
-            if seen.attempt == job.attempt:
-                return seen.error
+        moment = (job.attempt, job.ended)
+        known = self._errors.get(job.id)
+        if known is not None and known[0] == moment:
+            return known[1]
         try:
             failures = self._view.job(job.id).exceptions().failures
-        except (KeyError, FiresteelError):
-            return None
-        with self._lock:
-            seen.attempt, seen.error = job.attempt, failures[0].message if failures else None
-            return seen.error
+        except (KeyError, FiresteelError, TimeoutError):
+            return job.failure
+        error = cause_of(failures[0]) if failures else job.failure
+        self._errors[job.id] = (moment, error)
+        return error
 
 
-def rate_of_history(checkpoints: CheckpointStatistics) -> float | None:
-    """Records a second over the micro-batches that are remembered.
+def cause_of(failure: JobFailure) -> str:
+    """What was raised, in a line: a message of several lines says at its end what, and before that where.
+
+    >>> text = "Operator 'parse' failed in subtask 1.\\n  operator  parse\\n  ValueError: bad"
+    >>> cause_of(JobFailure(0, 0, text, operator="parse"))
+    'ValueError: bad'
+    >>> cause_of(JobFailure(0, 0, "The checkpoint is of another job.\\nUse another folder."))
+    'The checkpoint is of another job.'
+    """
+    lines = [line.strip() for line in failure.message.splitlines() if line.strip()] or [failure.exception]
+    return lines[-1] if failure.operator is not None else lines[0]
+
+
+def rate_of(metrics: JobMetrics, checkpoints: CheckpointStatistics) -> float | None:
+    """Records a second that the sources give: over about the last minute, or over the micro-batches that are known.
 
     >>> from firesteel.engine.facade import CheckpointSummary
     >>> batches = tuple(CheckpointSummary(n, True, 1_000 * n, 500, records=200) for n in range(5))
-    >>> rate_of_history(CheckpointStatistics(completed=5, history=batches))
+    >>> rate_of(JobMetrics(), CheckpointStatistics(completed=5, history=batches))
     200.0
     """
+    sources = [one for one in metrics.operators if one.kind == "source"]
+    rates = [each.per_second.records_out for one in sources for each in one.subtasks]
+    if rates:
+        return sum(rates)
     done = [one for one in checkpoints.history if one.completed]
     if len(done) < 2:
         return None
@@ -110,10 +97,8 @@ def rate_of_history(checkpoints: CheckpointStatistics) -> float | None:
     return sum(one.records for one in done[1:]) / seconds if seconds > 0 else None
 
 
-def lag_of(job: JobDetails, now: int) -> int | None:
+def lag_of(watermark: int | None, now: int) -> int | None:
     """By how many milliseconds event time is behind the clock; None where it does not mean anything."""
-    if job.watermark is None or not MIN_TIMESTAMP < job.watermark < MAX_WATERMARK:
+    if watermark is None or not MIN_TIMESTAMP < watermark < MAX_WATERMARK:
         return None
-    if job.status is not JobStatus.RUNNING:
-        return None
-    return max(0, now - job.watermark)
+    return max(0, now - watermark)

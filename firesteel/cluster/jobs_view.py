@@ -3,6 +3,7 @@ has started by hand on this machine."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -22,6 +23,8 @@ class LogFile:
     path: Path
     attempt: int | None = None
     """The attempt whose driver wrote it, where that is known."""
+    mask: Callable[[str], str] = str
+    """Takes secrets out of its text."""
 
 
 class JobsView(Protocol):

@@ -22,21 +22,31 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from firesteel.cluster.diagnosis import diagnose
-from firesteel.cluster.job_rows import JobRows
-from firesteel.cluster.jobs_view import JobsView
+from firesteel.cluster.job_rows import JobRows, cause_of
+from firesteel.cluster.jobs_view import JobsView, LogFile
 from firesteel.cluster.log_reading import find_lines, read_part
 from firesteel.cluster.picture import picture_of
 from firesteel.cluster.process_memory import processes_of
 from firesteel.cluster.state_browser import Snapshot, StateBrowser, state_rows
-from firesteel.engine.facade import CheckpointStatistics, JobDetails, JobFacade, JobFailure
+from firesteel.engine.facade import (
+    CheckpointStatistics,
+    GetBatches,
+    JobBatches,
+    JobDetails,
+    JobExceptions,
+    JobFacade,
+    JobFailure,
+    JobMetrics,
+    JobPlan,
+)
 from firesteel.engine.facade.encoding import encoded
 from firesteel.errors import FiresteelError, JobCommandError, JobExecutionError
 
@@ -67,41 +77,41 @@ class OwnApi:
         self._browser.close()
 
     def jobs(self, request: Request) -> Any:
-        return {"now": _now(), "jobs": self._rows.rows()}
+        return {"now": _now(), "jobs": self._rows.rows(_now())}
 
     def job(self, request: Request) -> Any:
         job = self._job(request)
-        details = job.status()
-        plan, metrics = _or_none(job.plan), _or_none(job.metrics)
-        checkpoints, failures = _or_none(job.checkpoints), _or_none(job.exceptions)
+        details, metrics, checkpoints = job.status(), _or(job.metrics, JobMetrics()), _checkpoints(job)
         return {
             "now": _now(),
-            "job": self._rows.row(details),
-            "plan": None if plan is None else plan.plan,
+            "job": self._rows.row(details, metrics, checkpoints, _now()),
+            "plan": _or(job.plan, JobPlan({})).plan or None,
             "metrics": encoded(metrics),
-            "checkpoints": None if checkpoints is None else {**encoded(checkpoints), "history": None},
-            "diagnosis": encoded(diagnose(picture_of(details, metrics, checkpoints, failures, plan, _now()))),
+            "checkpoints": {**encoded(checkpoints), "history": None},
+            "diagnosis": _diagnosis(job, details, metrics, checkpoints),
         }
 
     def batches(self, request: Request) -> Any:
         after = _number(request, "after", -1)
-        batches = [one for one in self._job(request).checkpoints().history if one.checkpoint_id > after]
-        return {"now": _now(), "batches": encoded(batches)}
+        found = _or(lambda: self._job(request).execute(GetBatches(after)), JobBatches())
+        # What was kept of a job that ended has all of them.
+        return {"now": _now(), "batches": encoded([one for one in found.batches if one.number > after])}
 
     def checkpoints(self, request: Request) -> Any:
-        return {"now": _now(), **encoded(self._job(request).checkpoints())}
+        return {"now": _now(), **encoded(_checkpoints(self._job(request)))}
 
     def exceptions(self, request: Request) -> Any:
         job = self._job(request)
-        found, details, checkpoints = job.exceptions(), job.status(), _or_none(job.checkpoints)
-        failures = [{**encoded(one), "replay": _replay(one, details, checkpoints)} for one in found.failures]
+        found, details, checkpoints = _or(job.exceptions, JobExceptions()), job.status(), _checkpoints(job)
+        failures = [
+            {**encoded(one), "cause": cause_of(one), "replay": _replay(one, details, checkpoints)}
+            for one in found.failures
+        ]
         return {"now": _now(), "failures": failures, "truncated": found.truncated}
 
     def diagnosis(self, request: Request) -> Any:
         job = self._job(request)
-        metrics, checkpoints = _or_none(job.metrics), _or_none(job.checkpoints)
-        failures, plan = _or_none(job.exceptions), _or_none(job.plan)
-        return encoded(diagnose(picture_of(job.status(), metrics, checkpoints, failures, plan, _now())))
+        return _diagnosis(job, job.status(), _or(job.metrics, JobMetrics()), _checkpoints(job))
 
     def processes(self, request: Request) -> Any:
         details = self._job(request).status()
@@ -118,18 +128,20 @@ class OwnApi:
         return {"now": _now(), "files": files}
 
     def log(self, request: Request) -> Any:
-        path = self._log_path(request)
-        wanted = request.query_params.get("search", "")
+        file = self._log_file(request)
+        wanted = request.query_params.get("search", "").lower()
         if wanted:
-            return {"lines": [{"position": at, "text": text} for at, text in find_lines(path, wanted)]}
-        start = _number(request, "start", None)
-        return encoded(read_part(path, start, _number(request, "length", 64 << 10)))
+            lines = [(at, file.mask(text)) for at, text in find_lines(file.path, wanted)]
+            # A secret that is masked is not found either: it could be guessed letter by letter.
+            return {"lines": [{"position": at, "text": text} for at, text in lines if wanted in text.lower()]}
+        part = read_part(file.path, _number(request, "start", None), _number(request, "length", 64 << 10))
+        return encoded(replace(part, text=file.mask(part.text)))
 
-    def _log_path(self, request: Request) -> Path:
+    def _log_file(self, request: Request) -> LogFile:
         # Looked up among the job's own files: no path is made of what a request says.
         for one in self._view.logs(request.path_params["job"]):
             if one.name == request.path_params["name"] and one.path.is_file():
-                return one.path
+                return one
         raise _Refused(404, "The job has no such log file.")
 
     def state(self, request: Request) -> Any:
@@ -137,7 +149,9 @@ class OwnApi:
         return _states(self._browser.snapshot(job.id))
 
     def take_state(self, request: Request) -> Any:
-        return _states(self._browser.take(self._job(request)))
+        job = self._job(request)
+        details = job.status()
+        return _states(self._browser.take(job, details.ended is None, details.checkpoint_folder))
 
     def state_rows(self, request: Request) -> Any:
         snapshot = self._browser.snapshot(self._job(request).id)
@@ -206,12 +220,28 @@ def _number(request: Request, name: str, default: Any) -> Any:
         raise _Refused(400, f"{name} is a whole number, not {text[:40]!r}.") from None
 
 
-def _or_none(ask: Callable[[], Any]) -> Any:
-    """An answer; None where a job that ended kept none, or does not answer just now."""
+AnswerT = TypeVar("AnswerT")
+
+
+def _or(ask: Callable[[], AnswerT], missing: AnswerT) -> AnswerT:
+    """An answer; something else where a job that ended kept none, or does not answer just now."""
     try:
         return ask()
     except (FiresteelError, TimeoutError):
-        return None
+        return missing
+
+
+def _checkpoints(job: JobFacade) -> CheckpointStatistics:
+    return _or(job.checkpoints, CheckpointStatistics())
+
+
+def _diagnosis(job: JobFacade, details: JobDetails, metrics: JobMetrics, checkpoints: CheckpointStatistics) -> Any:
+    failures = _or(job.exceptions, JobExceptions())
+    # Where it runs: what has ended is not slow any more.
+    running = details.ended is None
+    batches = _or(lambda: job.execute(GetBatches()), JobBatches()) if running else JobBatches()
+    plan = _or(job.plan, JobPlan({}))
+    return encoded(diagnose(picture_of(details, metrics, checkpoints, failures, plan, batches, _now())))
 
 
 def _states(snapshot: Snapshot | None) -> Any:
@@ -220,12 +250,11 @@ def _states(snapshot: Snapshot | None) -> Any:
     return {"now": _now(), "taken": snapshot.taken, "states": encoded(snapshot.savepoint.states())}
 
 
-def _replay(failure: JobFailure, job: JobDetails, checkpoints: CheckpointStatistics | None) -> str | None:
+def _replay(failure: JobFailure, job: JobDetails, checkpoints: CheckpointStatistics) -> str | None:
     """The command that runs the batch again that failed. Only what runs on Spark logs what a batch read."""
     if job.engine != "spark" or job.checkpoint_folder is None:
         return None
-    history = () if checkpoints is None else checkpoints.history
-    failed = [one for one in history if not one.completed and one.trigger_timestamp <= failure.timestamp]
+    failed = [one for one in checkpoints.history if not one.completed and one.trigger_timestamp <= failure.timestamp]
     batch = f"--batch {failed[-1].checkpoint_id} " if failed else ""
     return f"firesteel replay --pdb {batch}{shlex.quote(job.checkpoint_folder)}"
 

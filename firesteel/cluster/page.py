@@ -1,7 +1,7 @@
-"""The web page: static files of this package, and the headers that keep them harmless.
+"""The web page: static files of this package.
 
-Nothing is built: what the browser loads is what lies in ``web/``. The policy allows scripts, styles and requests of
-this server alone, and no inline ones, so that a job's name or a line of its log stays text whatever it holds.
+Nothing is built: what the browser loads is what lies in ``web/``. The server's policy allows scripts and styles of its
+own files alone, and no inline ones, so that a job's name or a line of its log stays text whatever it holds.
 """
 
 from __future__ import annotations
@@ -13,20 +13,12 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Route
 
-__all__ = ["HEADERS", "page_routes"]
+__all__ = ["page_routes"]
 
 WEB = Path(__file__).parent / "web"
 
-HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
-        "object-src 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-cache",
-}
+# Browsers ask whether a file has changed before they use what they kept of it.
+HEADERS = {"Cache-Control": "no-cache"}
 
 _TYPES = {
     ".html": "text/html",
@@ -38,8 +30,8 @@ _TYPES = {
 
 
 def page_routes() -> list[BaseRoute]:
-    """The page at ``/``, its files under ``/web/``. They hold nothing secret: the page asks for a token where the API
-    wants one, so whoever mounts these need not."""
+    """The page at ``/``, its files under ``/web/``. They hold nothing secret and need no token: the page asks for one
+    where the API wants it."""
     return [Route("/", _index), Route("/index.html", _index), Route("/web/{path:path}", _file)]
 
 

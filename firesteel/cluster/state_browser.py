@@ -66,12 +66,13 @@ class StateBrowser:
         """The last one that was taken of a job here."""
         return self._snapshots.get(job_id)
 
-    def take(self, job: JobFacade) -> Snapshot:
-        """Takes one. The job goes on meanwhile."""
+    def take(self, job: JobFacade, running: bool, checkpoint: str | None) -> Snapshot:
+        """Takes one: of a job that runs, or of the checkpoint that one which has ended has left."""
         with self._taking:
             folder = Path(tempfile.mkdtemp(prefix="browse-", dir=scratch_folder()))
             try:
-                path = self._saved(job, folder)
+                # A job that runs goes on meanwhile.
+                path = job.savepoint(str(folder)) if running else _copy_of_checkpoint(checkpoint, folder / "savepoint")
                 snapshot = Snapshot(int(time.time() * 1000), Savepoint.load(path), folder)
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -92,20 +93,13 @@ class StateBrowser:
         if snapshot is not None:
             shutil.rmtree(snapshot.folder, ignore_errors=True)
 
-    def _saved(self, job: JobFacade, folder: Path) -> str:
-        details = job.status()
-        if details.ended is None:
-            return job.savepoint(str(folder))
-        if details.checkpoint_folder is None:
-            raise SavepointError(
-                f"Job {job.name!r} has ended and kept no checkpoint. Its state can be looked at while it runs, or in a "
-                "savepoint."
-            )
-        return _copy_of_checkpoint(details.checkpoint_folder, folder / "savepoint")
 
-
-def _copy_of_checkpoint(checkpoint: str, target: Path) -> str:
+def _copy_of_checkpoint(checkpoint: str | None, target: Path) -> str:
     """A savepoint of a checkpoint, made by a process that starts a Spark and ends with it."""
+    if checkpoint is None:
+        raise SavepointError(
+            "The job has ended and kept no checkpoint. State can be looked at while a job runs, or in a savepoint."
+        )
     command = [sys.executable, "-m", "firesteel.cluster.copy_checkpoint", checkpoint, str(target)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS_TO_COPY, check=False)

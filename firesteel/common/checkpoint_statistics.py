@@ -47,6 +47,8 @@ class CheckpointStatistics:
     """How often the job went on from a checkpoint: after failures, and when it was started from a folder."""
     history: tuple[CheckpointSummary, ...] = ()
     """The last ones, oldest first."""
+    under_way: CheckpointSummary | None = None
+    """The one whose micro-batch has begun and has neither completed nor failed; its duration is so far."""
 
     @property
     def latest_completed(self) -> CheckpointSummary | None:

@@ -24,6 +24,9 @@ class CheckpointLog:
     >>> statistics = log.statistics()
     >>> statistics.completed, statistics.failed, statistics.latest_completed.records
     (1, 1, 5)
+    >>> log.began(2)
+    >>> log.statistics().under_way.checkpoint_id
+    2
     """
 
     def __init__(self) -> None:
@@ -66,7 +69,15 @@ class CheckpointLog:
 
     def statistics(self) -> CheckpointStatistics:
         with self._lock:
-            return CheckpointStatistics(self._completed, self._failed, self._restored, tuple(self._history))
+            return CheckpointStatistics(
+                self._completed, self._failed, self._restored, tuple(self._history), self._under_way()
+            )
+
+    def _under_way(self) -> CheckpointSummary | None:
+        if self._current is None:
+            return None
+        number, moment, began = self._current
+        return CheckpointSummary(number, False, moment, int((time.monotonic() - began) * 1000))
 
     def _end(self, completed: bool, **known: Any) -> int:
         if self._current is None:
