@@ -15,6 +15,8 @@ The hierarchy::
     ├── ConnectorError            a system outside that cannot be reached, or refuses what it is given
     ├── JobExecutionError         a job started and failed
     ├── JobCommandError           a job was asked for what it does not know, or cannot do
+    │   └── JobNotFoundError      there is no such job
+    ├── JobManagerError           the job manager cannot be reached, or refuses what it is asked for
     └── JobCancelledError         a job was cancelled while somebody waited for it
         └── JobSuspendedError     a job was stopped so that a later start goes on from its checkpoint
 
@@ -51,6 +53,8 @@ __all__ = [
     "JobCancelledError",
     "JobCommandError",
     "JobExecutionError",
+    "JobManagerError",
+    "JobNotFoundError",
     "JobSuspendedError",
     "Location",
     "ProgramError",
@@ -221,6 +225,18 @@ class JobCommandError(FiresteelError):
     """A job does not know the command that it was given, or has ended and can do no more."""
 
     kind = FailureKind.PERMANENT
+
+
+class JobNotFoundError(JobCommandError):
+    """There is no such job, or its name could mean several."""
+
+    kind = FailureKind.PERMANENT
+
+
+class JobManagerError(FiresteelError):
+    """The job manager cannot be reached, or refuses what it is asked for."""
+
+    kind = FailureKind.PASSING
 
 
 class JobCancelledError(FiresteelError):

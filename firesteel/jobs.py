@@ -23,6 +23,7 @@ another one, and those that have ended.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 from firesteel.engine.control import RunningJob, ask, running_jobs
@@ -31,9 +32,9 @@ from firesteel.engine.facade.encoding import decoded
 from firesteel.engine.facade.facade import JobFacade
 from firesteel.engine.job_records import JobRecord, job_records
 from firesteel.engine.run_folder import jobs_folder
-from firesteel.errors import FiresteelError, JobCommandError, JobExecutionError
+from firesteel.errors import JobCommandError, JobExecutionError, JobNotFoundError
 
-__all__ = ["FinishedJob", "RemoteJob", "find_job", "list_jobs", "running_job"]
+__all__ = ["FinishedJob", "RemoteJob", "chosen", "find_job", "list_jobs", "running_job"]
 
 AnswerT = TypeVar("AnswerT")
 
@@ -124,10 +125,15 @@ def find_job(name: str) -> JobFacade:
     """A job by its id, the beginning of it, or its name. One that runs is preferred to those that have ended, and among
     those of one name the one that ended last is taken."""
     running, finished = list_jobs(seconds=None)
+    return chosen(name, running, finished)
+
+
+def chosen(name: str, running: Sequence[JobFacade], finished: Sequence[JobFacade]) -> JobFacade:
+    """The one that a name means, among those that run and those that have ended, the last ones first."""
     matches = _matches(name, running)
     if len(matches) > 1:
         listed = ", ".join(f"{job.id} ({job.name})" for job in matches)
-        raise FiresteelError(f"{name!r} could be several running jobs: {listed}. Name one by its id.")
+        raise JobNotFoundError(f"{name!r} could be several running jobs: {listed}. Name one by its id.")
     if matches:
         return matches[0]
     ended = _matches(name, finished)
@@ -135,13 +141,10 @@ def find_job(name: str) -> JobFacade:
         return ended[0]
     if ended:
         listed = ", ".join(f"{job.id} ({job.name})" for job in ended[:5])
-        raise FiresteelError(f"{name!r} could be several jobs that have ended: {listed}. Name one by its id.")
+        raise JobNotFoundError(f"{name!r} could be several jobs that have ended: {listed}. Name one by its id.")
     known = ", ".join(f"{job.id[:8]} ({job.name})" for job in running) or "none"
-    raise FiresteelError(f"No job {name!r} runs here as this user, or ran lately. Running: {known}.")
+    raise JobNotFoundError(f"No job {name!r} runs here as this user, or ran lately. Running: {known}.")
 
 
-JobT = TypeVar("JobT", bound=JobFacade)
-
-
-def _matches(name: str, jobs: list[JobT]) -> list[JobT]:
+def _matches(name: str, jobs: Sequence[JobFacade]) -> list[JobFacade]:
     return [job for job in jobs if job.id == name] or [j for j in jobs if j.name == name or j.id.startswith(name)]

@@ -14,7 +14,9 @@ from firesteel import __version__
 from firesteel.cli import (
     cancel,
     checkpoints,
+    cluster,
     exceptions,
+    logs,
     metrics,
     plan,
     replay,
@@ -22,22 +24,26 @@ from firesteel.cli import (
     savepoint,
     status,
     stop,
+    submit,
     version,
     warmup,
 )
 from firesteel.cli import list as list_
-from firesteel.errors import FULL_TRACE, FiresteelError
+from firesteel.errors import FULL_TRACE, FiresteelError, JobManagerError, JobNotFoundError
 
 __all__ = ["main"]
 
 COMMANDS: dict[str, Any] = {
     "run": run,
+    "submit": submit,
+    "cluster": cluster,
     "plan": plan,
     "list": list_,
     "status": status,
     "metrics": metrics,
     "checkpoints": checkpoints,
     "exceptions": exceptions,
+    "logs": logs,
     "savepoint": savepoint,
     "stop": stop,
     "cancel": cancel,
@@ -48,6 +54,12 @@ COMMANDS: dict[str, Any] = {
 
 BROKEN_PIPE = 141
 """What shells report for a command whose reader has gone."""
+
+NO_JOB = 3
+"""There is no such job."""
+
+NO_MANAGER = 4
+"""No job manager answers, or it does not allow what was asked for."""
 
 INTERRUPTED = 130
 """What shells report for a command that Ctrl-C ended."""
@@ -75,7 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         else:
             print(error, file=sys.stderr)
-        return 1
+        return (
+            NO_JOB if isinstance(error, JobNotFoundError) else NO_MANAGER if isinstance(error, JobManagerError) else 1
+        )
     except KeyboardInterrupt:
         return INTERRUPTED
     finally:

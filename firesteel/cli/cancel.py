@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from firesteel.cli.targets import add_manager, find_job
+
 __all__ = ["HELP", "configure", "run"]
 
 HELP = "cancel a running job"
@@ -13,6 +15,7 @@ _CONFIGURED = ""
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("job", help="the job's id, the beginning of it, or its name")
+    add_manager(parser)
     parser.add_argument(
         "-s",
         "--withSavepoint",
@@ -25,9 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from firesteel.jobs import find_job
-
-    job = find_job(options.job)
+    job = find_job(options)
     if options.directory is not None:
         print(f"Taking a savepoint of {job.name!r} ({job.id}) …", flush=True)
         print(job.savepoint(options.directory or None))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from firesteel.cli.showing import add_job, as_json, duration, moment, size, table
+from firesteel.cli.targets import find_job
 
 __all__ = ["HELP", "configure", "run"]
 
@@ -14,9 +15,7 @@ configure = add_job
 
 
 def run(options: argparse.Namespace) -> int:
-    from firesteel.jobs import find_job
-
-    known = find_job(options.job).checkpoints()
+    known = find_job(options).checkpoints()
     if options.json:
         print(as_json(known))
         return 0

@@ -1,4 +1,4 @@
-"""Lists this user's jobs on this machine: those that run, and those that have ended lately."""
+"""Lists jobs: those of the job manager, and those that this user started on this machine by hand."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
-from firesteel.cli.showing import duration, moment, table
+from firesteel.cli.showing import as_json, duration, moment, table
+from firesteel.cli.targets import add_manager, manager
 from firesteel.errors import FiresteelError
 
 if TYPE_CHECKING:
+    from firesteel.cluster.client import ClusterClient
     from firesteel.engine.facade import JobDetails
 
 __all__ = ["HELP", "configure", "run"]
@@ -25,26 +27,52 @@ def configure(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "-a", "--all", action="store_true", help=f"all jobs that are known, not only the last {ENDED_SHOWN} that ended"
     )
+    parser.add_argument("--json", action="store_true", help="print them as JSON")
+    add_manager(parser)
 
 
 def run(options: argparse.Namespace) -> int:
+    client = manager(options)
+    running, ended = ([], []) if client is None else _of_manager(client)
+    if options.jobmanager is None:
+        known = {job.id for job in (*running, *ended)}
+        for found, more in zip((running, ended), _by_hand(), strict=True):
+            found.extend(job for job in more if job.id not in known)
+    if options.running:
+        shown = running
+    else:
+        ended.sort(key=lambda job: job.ended or 0, reverse=True)
+        shown = running + (ended if options.all else ended[:ENDED_SHOWN])
+    if options.json:
+        print(as_json(shown))
+        return 0
+    if not running:
+        print("No jobs are running.")
+    if shown:
+        print("\n".join(table(["job", "status", "started", "runtime", "records", "name"], _rows(shown), right=(3, 4))))
+    return 0
+
+
+def _by_hand() -> tuple[list[JobDetails], list[JobDetails]]:
+    """Jobs that were started without the job manager, and those of a job manager that is not there."""
     from firesteel.jobs import list_jobs
 
     running, ended = list_jobs()
-    found: list[JobDetails] = []
+    found = []
     for job in running:
         try:
             found.append(job.status())
         except (FiresteelError, OSError):
             # It has ended in between.
             continue
-    if not found:
-        print("No jobs are running.")
-    if not options.running:
-        found += [job.status() for job in (ended if options.all else ended[:ENDED_SHOWN])]
-    if found:
-        print("\n".join(table(["job", "status", "started", "runtime", "records", "name"], _rows(found), right=(3, 4))))
-    return 0
+    return found, [job.status() for job in ended]
+
+
+def _of_manager(client: ClusterClient) -> tuple[list[JobDetails], list[JobDetails]]:
+    from firesteel.cluster.client import ClusterJob
+
+    found = [ClusterJob(client, one).listed() for one in client.jobs()]
+    return [job for job in found if job.ended is None], [job for job in found if job.ended is not None]
 
 
 def _rows(jobs: list[JobDetails]) -> list[list[str]]:

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from firesteel.cli.showing import add_job, as_json, size, table
+from firesteel.cli.targets import find_job
 
 __all__ = ["HELP", "configure", "run"]
 
@@ -17,9 +18,8 @@ configure = add_job
 
 def run(options: argparse.Namespace) -> int:
     from firesteel.engine.progress import describe_watermark
-    from firesteel.jobs import find_job
 
-    known = find_job(options.job).metrics()
+    known = find_job(options).metrics()
     if options.json:
         print(as_json(known))
         return 0

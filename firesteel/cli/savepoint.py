@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from firesteel.cli.targets import add_manager, find_job
+
 __all__ = ["HELP", "configure", "run"]
 
 HELP = "take a savepoint of a running job, or dispose of one"
@@ -13,6 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("job", nargs="?", help="the job's id, the beginning of it, or its name")
     what.add_argument("-d", "--dispose", metavar="PATH", help="delete this savepoint")
+    add_manager(parser)
     parser.add_argument("directory", nargs="?", help="where to put it; by default where the job's configuration says")
 
 
@@ -23,9 +26,7 @@ def run(options: argparse.Namespace) -> int:
         dispose(options.dispose)
         print(f"Deleted {options.dispose}")
         return 0
-    from firesteel.jobs import find_job
-
-    job = find_job(options.job)
+    job = find_job(options)
     print(f"Taking a savepoint of {job.name!r} ({job.id}) …", flush=True)
     print(job.savepoint(options.directory))
     return 0

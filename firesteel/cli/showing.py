@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from firesteel.cli.targets import add_manager
+
 __all__ = ["add_job", "as_json", "duration", "moment", "size", "table"]
 
 
@@ -15,6 +17,7 @@ def add_job(parser: argparse.ArgumentParser) -> None:
     """The options of a command that shows something of a job."""
     parser.add_argument("job", help="the job's id, the beginning of it, or its name; it may have ended")
     parser.add_argument("--json", action="store_true", help="print the whole answer as JSON")
+    add_manager(parser)
 
 
 def as_json(answer: Any) -> str:

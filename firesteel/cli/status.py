@@ -7,6 +7,7 @@ import json
 import time
 
 from firesteel.cli.showing import add_job, as_json, duration, moment
+from firesteel.cli.targets import find_job
 
 __all__ = ["HELP", "configure", "run"]
 
@@ -20,9 +21,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from firesteel.engine.progress import describe_watermark
-    from firesteel.jobs import find_job
 
-    job = find_job(options.job)
+    job = find_job(options)
     if options.plan:
         print(json.dumps(job.plan().plan, indent=2))
         return 0

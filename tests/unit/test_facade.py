@@ -497,6 +497,6 @@ def test_the_plan_of_a_job(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_nobody_is_asked_by_an_unknown_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["status", "nobody"]) == 1
+    assert main(["status", "nobody"]) == 3
     assert "No job 'nobody' runs here as this user, or ran lately. Running: none." in capsys.readouterr().err
     assert GetStatus.name in COMMANDS

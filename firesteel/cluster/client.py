@@ -1,0 +1,348 @@
+"""The other end of the REST API: for the command line, tests, and programs that steer jobs.
+
+    manager = ClusterClient.find()
+    job_id = manager.submit("orders.py")
+    manager.job(job_id).savepoint()
+
+Needs nothing that the job manager needs: Python's own HTTP client.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import os
+import ssl
+import time
+import urllib.parse
+import uuid
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from firesteel.cluster.folders import default_folder
+from firesteel.cluster.registry import ENDED
+from firesteel.cluster.starting import find_running
+from firesteel.cluster.tokens import read_token
+from firesteel.engine.facade import Cancel, Command, JobDetails, JobFacade, Stop, TakeSavepoint
+from firesteel.engine.facade.encoding import decoded
+from firesteel.errors import (
+    FiresteelError,
+    JobCommandError,
+    JobExecutionError,
+    JobManagerError,
+    JobNotFoundError,
+    ProgramError,
+    SavepointError,
+)
+
+__all__ = ["ClusterClient", "ClusterJob", "packed_program"]
+
+AnswerT = TypeVar("AnswerT")
+
+SECONDS = 30.0
+SECONDS_TO_PLAN = 300.0
+
+
+class ClusterClient:
+    """A job manager, as its clients see it."""
+
+    def __init__(self, address: str, token: str | None, authorities: str | None = None) -> None:
+        """``authorities``: a file with certificates to trust, for a server whose own one is not known otherwise."""
+        parts = urllib.parse.urlsplit(address if "//" in address else f"http://{address}")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise JobManagerError(f"{address!r} is no address of a job manager: host:port, or https://host:port.")
+        self._secure = parts.scheme == "https"
+        self._host, self._port = parts.hostname, parts.port or (443 if self._secure else 8081)
+        self._token = token
+        self._authorities = authorities
+
+    @property
+    def address(self) -> str:
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"{'https' if self._secure else 'http'}://{host}:{self._port}"
+
+    @staticmethod
+    def find(address: str | None = None, folder: Path | None = None) -> ClusterClient | None:
+        """The job manager of an address, or else the one that works in this user's folder; None where none does.
+
+        The token is FIRESTEEL_TOKEN, or in the file FIRESTEEL_TOKEN_FILE, or in the folder; from there it is sent to
+        the job manager of that folder only."""
+        folder = folder or default_folder()
+        running = find_running(folder)
+        token = os.environ.get("FIRESTEEL_TOKEN")
+        if not token and os.environ.get("FIRESTEEL_TOKEN_FILE"):
+            token = read_token(Path(os.environ["FIRESTEEL_TOKEN_FILE"]))
+        authorities = os.environ.get("FIRESTEEL_CA_FILE")
+        if address is None:
+            if running is None:
+                return None
+            return ClusterClient(running.address, token or read_token(folder / "token"), authorities)
+        client = ClusterClient(address, token, authorities)
+        if not token and running is not None and _same_place(client, running.address):
+            client._token = read_token(folder / "token")
+        return client
+
+    # Requests
+
+    def get(self, path: str, **query: Any) -> Any:
+        return self.request("GET", path, query=query)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        query: Mapping[str, Any] | None = None,
+        seconds: float = SECONDS,
+    ) -> Any:
+        """Asks for JSON. A refusal becomes an error with the server's text."""
+        content = None if body is None else json.dumps(body).encode()
+        headers = {} if content is None else {"Content-Type": "application/json"}
+        known = {key: str(value) for key, value in (query or {}).items() if value is not None}
+        target = path + (f"?{urllib.parse.urlencode(known)}" if known else "")
+        answer, _ = self._ask(method, target, content, headers, seconds)
+        return json.loads(answer) if answer.strip() else {}
+
+    def text(self, path: str, **query: Any) -> tuple[str, Mapping[str, str]]:
+        """Asks for a text; returns it with the headers of the answer."""
+        known = {key: str(value) for key, value in query.items() if value is not None}
+        target = path + (f"?{urllib.parse.urlencode(known)}" if known else "")
+        answer, headers = self._ask("GET", target, None, {}, SECONDS)
+        return answer.decode(errors="replace"), headers
+
+    def _ask(
+        self, method: str, target: str, content: bytes | None, headers: Mapping[str, str], seconds: float
+    ) -> tuple[bytes, Mapping[str, str]]:
+        sent = dict(headers)
+        if self._token:
+            sent["Authorization"] = f"Bearer {self._token}"
+        connection = self._connection(seconds)
+        try:
+            connection.request(method, target, content, sent)
+            response = connection.getresponse()
+            answer = response.read()
+            status, known = response.status, dict(response.getheaders())
+        except (OSError, http.client.HTTPException) as error:
+            raise JobManagerError(f"No job manager answers at {self.address}: {error}.") from error
+        finally:
+            connection.close()
+        if status >= 400:
+            raise _error(status, answer, self.address)
+        return answer, known
+
+    def _connection(self, seconds: float) -> http.client.HTTPConnection:
+        if self._secure:
+            context = ssl.create_default_context(cafile=self._authorities)
+            return http.client.HTTPSConnection(self._host, self._port, timeout=seconds, context=context)
+        return http.client.HTTPConnection(self._host, self._port, timeout=seconds)
+
+    # Jobs
+
+    def upload(self, program: str) -> str:
+        """Uploads a program; returns its id."""
+        name, content = packed_program(program)
+        boundary = uuid.uuid4().hex
+        safe = name.replace('"', "_").replace("\r", "_").replace("\n", "_")
+        head = (
+            f'--{boundary}\r\nContent-Disposition: form-data; name="jarfile"; filename="{safe}"\r\n'
+            "Content-Type: application/octet-stream\r\n\r\n"
+        )
+        body = head.encode() + content + f"\r\n--{boundary}--\r\n".encode()
+        headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+        answer, _ = self._ask("POST", "/jars/upload", body, headers, SECONDS_TO_PLAN)
+        return str(json.loads(answer)["filename"]).rpartition("/")[2]
+
+    def submit(
+        self,
+        program: str,
+        arguments: Sequence[str] = (),
+        settings: Mapping[str, str] | None = None,
+        savepoint: str | None = None,
+        lenient: bool = False,
+    ) -> str:
+        """Uploads a program and runs it as a job; returns the job's id."""
+        body: dict[str, Any] = {
+            "programArgsList": list(arguments),
+            "flinkConfiguration": dict(settings or {}),
+            "allowNonRestoredState": lenient,
+        }
+        if savepoint:
+            body["savepointPath"] = savepoint
+        uploaded = self.upload(program)
+        answer = self.request("POST", f"/jars/{uploaded}/run", body, seconds=SECONDS_TO_PLAN)
+        return str(answer["jobid"])
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """All jobs, oldest first."""
+        found: list[dict[str, Any]] = self.get("/firesteel/v1/manager/jobs")["jobs"]
+        return found
+
+    def job(self, job_id: str) -> ClusterJob:
+        return ClusterJob(self, self.get(f"/firesteel/v1/manager/jobs/{job_id}"))
+
+    def logs(self, job_id: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.get(f"/firesteel/v1/manager/jobs/{job_id}/logs")["logs"]
+        return found
+
+    def follow_log(self, job_id: str, name: str, start: int, follow: bool) -> Iterator[str]:
+        """A log file from a byte on; with ``follow`` until the job has ended and all of it was read."""
+        while True:
+            ended = not follow or self.job(job_id).known["state"] in ENDED
+            text, headers = self.text(f"/firesteel/v1/manager/jobs/{job_id}/logs/{name}", start=start)
+            end = int({key.lower(): value for key, value in headers.items()}["firesteel-log-end"])
+            if text:
+                yield text
+            if end == start:
+                if ended:
+                    return
+                time.sleep(0.5)
+            # A smaller one: the file was full, and another one has its name now.
+            start = end
+
+
+class ClusterJob(JobFacade):
+    """A job of a job manager."""
+
+    def __init__(self, client: ClusterClient, known: Mapping[str, Any]) -> None:
+        self._client = client
+        self.known = known
+        """What the job manager said of it last."""
+
+    @property
+    def id(self) -> str:
+        return str(self.known["id"])
+
+    @property
+    def name(self) -> str:
+        return str(self.known["name"])
+
+    def execute(self, command: Command[AnswerT]) -> AnswerT:
+        answer: AnswerT = decoded(command.answer, self._answer(command))
+        return answer
+
+    def _answer(self, command: Command[Any]) -> Any:
+        match command:
+            case TakeSavepoint():
+                return self._operation("savepoints", {"target-directory": command.directory, "cancel-job": False})
+            case Stop():
+                return self._operation("stop", {"targetDirectory": command.directory, "drain": command.drain})
+            case Cancel():
+                self._client.request("PATCH", f"/jobs/{self.id}", query={"mode": "cancel"})
+                self.wait()
+                return self._read("status")
+        if command.parts:
+            return {part: self._read(part) for part in command.parts}
+        return self._read(command.name)
+
+    def _read(self, what: str) -> Any:
+        try:
+            return self._client.get(f"/firesteel/v1/manager/jobs/{self.id}/answers/{what}")["answer"]
+        except JobCommandError:
+            if what != "status":
+                raise
+            # Its driver has not answered yet, or never did. The job manager knows as much as there is.
+            return self.refresh()._outline()
+
+    def listed(self) -> JobDetails:
+        """What a list of jobs shows of it: no more is asked for."""
+        details: JobDetails = decoded(JobDetails, self._outline())
+        return details
+
+    def _outline(self) -> dict[str, Any]:
+        known = self.known
+        state = "CREATED" if known["state"] == "INITIALIZING" else known["state"]
+        return {
+            "id": self.id,
+            "name": self.name,
+            "status": state,
+            "engine": known.get("engine") or "spark",
+            "mode": known["mode"],
+            "pid": known.get("pid") or 0,
+            "started": known.get("started") or known["submitted"],
+            "ended": known.get("ended"),
+            "parallelism": known["parallelism"],
+            "attempt": known["attempt"],
+            "failure": known.get("failure"),
+            "records": known["records"],
+            "batches": known["batches"],
+            "watermark": known.get("watermark"),
+            "checkpoint_folder": known.get("checkpointFolder"),
+        }
+
+    def refresh(self) -> ClusterJob:
+        self.known = self._client.get(f"/firesteel/v1/manager/jobs/{self.id}")
+        return self
+
+    def wait(self, seconds: float | None = None) -> str:
+        """Waits for its end; returns the state that it has then, or after so many seconds."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while self.refresh().known["state"] not in ENDED:
+            if deadline is not None and time.monotonic() > deadline:
+                break
+            time.sleep(0.2)
+        return str(self.known["state"])
+
+    def _operation(self, what: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        given = {key: value for key, value in body.items() if value is not None}
+        trigger = self._client.request("POST", f"/jobs/{self.id}/{what}", given)["request-id"]
+        while True:
+            answer = self._client.get(f"/jobs/{self.id}/savepoints/{trigger}")
+            if answer["status"]["id"] == "COMPLETED":
+                break
+            time.sleep(0.2)
+        operation = answer["operation"]
+        if "failure-cause" in operation:
+            raise SavepointError(operation["failure-cause"]["stack-trace"])
+        return {"path": operation["location"]}
+
+
+def packed_program(program: str) -> tuple[str, bytes]:
+    """The name and the content of a program: a file as it is, a folder with a ``__main__.py`` as a zip file."""
+    path = Path(program)
+    if path.is_dir():
+        if not (path / "__main__.py").is_file():
+            raise ProgramError(f"The folder {program!r} has no __main__.py.")
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for one in sorted(path.rglob("*")):
+                if one.is_file() and "__pycache__" not in one.parts:
+                    # A time of its own would make another program of the same files.
+                    entry = zipfile.ZipInfo(str(one.relative_to(path)), (1980, 1, 1, 0, 0, 0))
+                    entry.compress_type = zipfile.ZIP_DEFLATED
+                    archive.writestr(entry, one.read_bytes())
+        return f"{path.resolve().name}.zip", packed.getvalue()
+    try:
+        return path.name, path.read_bytes()
+    except OSError as error:
+        raise ProgramError(f"There is no file {program!r}.") from error
+
+
+def _same_place(client: ClusterClient, address: str) -> bool:
+    other = ClusterClient(address, None)
+    names = {"localhost": "127.0.0.1"}
+    return (names.get(client._host, client._host), client._port) == (other._host, other._port)
+
+
+def _error(status: int, answer: bytes, address: str) -> FiresteelError:
+    try:
+        text = " ".join(str(one) for one in json.loads(answer)["errors"])
+    except (ValueError, KeyError, TypeError):
+        text = f"The job manager at {address} answered with status {status}."
+    match status:
+        case 401:
+            return JobManagerError(
+                f"{text} The job manager at {address} keeps it in the file 'token' of its folder; set "
+                "FIRESTEEL_TOKEN_FILE to a copy of that file."
+            )
+        case 403:
+            return JobManagerError(text)
+        case 404:
+            return JobNotFoundError(text)
+        case 409:
+            return JobCommandError(text)
+        case 400 | 413:
+            return ProgramError(text)
+    return JobExecutionError(text)

@@ -1,0 +1,221 @@
+"""The application: end points behind the guard, requests of a bounded size and a bounded time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import Message
+
+from firesteel.cluster.managed_jobs import ManagedJobs
+from firesteel.cluster.own_api import own_routes
+from firesteel.cluster.page import page_routes
+from firesteel.cluster.program_store import NoRoomError
+from firesteel.cluster.rest import endpoints
+from firesteel.cluster.rest.calls import Call, Cluster, Endpoint, File, RestError, Upload
+from firesteel.cluster.rest.security import Guard, cookie_of
+from firesteel.errors import FiresteelError, JobCommandError, JobNotFoundError
+
+__all__ = ["build"]
+
+logger = logging.getLogger("firesteel.cluster")
+
+MAX_BODY = 1 << 20
+"""Bytes of a request that is no upload."""
+SECONDS_TO_READ = 30.0
+SECONDS_TO_UPLOAD = 600.0
+PARTS = 16
+
+
+def build(cluster: Cluster) -> Starlette:
+    """The application of a job manager."""
+    known = endpoints.all_endpoints()
+    routes: list[BaseRoute] = [Route("/firesteel/v1/login", _login(cluster), methods=["POST"]), *page_routes()]
+    for one in known:
+        for prefix in ("",) if one.own else ("", "/v1"):
+            routes.append(Route(prefix + one.path, _answering(cluster, one), methods=[one.method]))
+    routes += own_routes(ManagedJobs(cluster.supervisor, cluster.folder, cluster.tokens.all))
+    changing_gets = [_pattern(one.path) for one in known if one.method == "GET" and one.changes]
+    guard = Middleware(Guard, tokens=cluster.tokens, hosts=allowed_hosts(cluster), changing_gets=changing_gets)
+    app = Starlette(
+        routes=routes,
+        middleware=[guard],
+        exception_handlers={HTTPException: _http_error, Exception: _unexpected},
+    )
+    # A path is what it is: a client that is sent elsewhere may leave its token behind.
+    app.router.redirect_slashes = False
+    return app
+
+
+def allowed_hosts(cluster: Cluster) -> set[str]:
+    settings = cluster.settings
+    return {"localhost", "127.0.0.1", "::1", settings.address, *settings.hosts} - {"0.0.0.0", "::"}
+
+
+def _pattern(path: str) -> str:
+    """
+    >>> _pattern("/jars/{jarid}/plan")
+    '(?:/v1)?/jars/[^/]+/plan/?'
+    """
+    return (
+        "(?:/v1)?" + "/".join("[^/]+" if part.startswith("{") else re.escape(part) for part in path.split("/")) + "/?"
+    )
+
+
+Answering = Callable[[Request], Awaitable[Response]]
+
+
+def _answering(cluster: Cluster, endpoint: Endpoint) -> Answering:
+    async def answer(request: Request) -> Response:
+        try:
+            call = await _call(cluster, endpoint, request)
+            # Not in the server's own thread: registry, files and drivers may take their time.
+            return _response(endpoint, await run_in_threadpool(endpoint.handler, call))
+        except Exception as error:
+            return _refusal(error)
+
+    return answer
+
+
+async def _call(cluster: Cluster, endpoint: Endpoint, request: Request) -> Call:
+    query = dict(request.query_params)
+    base = f"{request.url.scheme}://{request.headers.get('host', '')}"
+    if endpoint.upload:
+        async with asyncio.timeout(SECONDS_TO_UPLOAD):
+            uploads = await _uploads(request, cluster.settings.max_upload)
+        return Call(cluster, request.path_params, query, {}, uploads, base)
+    async with asyncio.timeout(SECONDS_TO_READ):
+        content = await _read(request, MAX_BODY)
+    return Call(cluster, request.path_params, query, _json(content), base=base)
+
+
+async def _read(request: Request, most: int) -> bytes:
+    declared = request.headers.get("content-length", "0")
+    if declared.isdigit() and int(declared) > most:
+        raise RestError(413, f"A request has at most {most:,} bytes here.")
+    found = bytearray()
+    async for chunk in request.stream():
+        found += chunk
+        if len(found) > most:
+            raise RestError(413, f"A request has at most {most:,} bytes here.")
+    return bytes(found)
+
+
+def _json(content: bytes) -> dict[str, Any]:
+    if not content.strip():
+        return {}
+    try:
+        known = json.loads(content)
+    except (ValueError, RecursionError):
+        raise RestError(400, "The request is no JSON.") from None
+    if not isinstance(known, dict):
+        raise RestError(400, "The request is no JSON object.")
+    return known
+
+
+async def _uploads(request: Request, most: int) -> tuple[Upload, ...]:
+    """The files of a form. What is too large is given up while it comes in, not when all of it is there."""
+    declared = request.headers.get("content-length", "0")
+    # Some bytes more: those of the form around the file.
+    if declared.isdigit() and int(declared) > most + (64 << 10):
+        raise RestError(413, f"A program has at most {most:,} bytes (firesteel.cluster.max-upload).")
+    if not request.headers.get("content-type", "").startswith("multipart/form-data"):
+        raise RestError(400, "A program is uploaded as multipart/form-data.")
+    received, receive = 0, request._receive
+
+    async def counted() -> Message:
+        nonlocal received
+        message = await receive()
+        received += len(message.get("body", b""))
+        if received > most + (64 << 10):
+            raise RestError(413, f"A program has at most {most:,} bytes (firesteel.cluster.max-upload).")
+        return message
+
+    bounded = Request(request.scope, counted)
+    try:
+        async with bounded.form(max_files=PARTS, max_fields=PARTS, max_part_size=MAX_BODY) as form:
+            found = []
+            for _, part in form.multi_items():
+                if not isinstance(part, str):
+                    found.append(Upload(part.filename or "", await part.read()))
+            return tuple(found)
+    except (MultiPartException, HTTPException) as error:
+        text = str(getattr(error, "message", "") or getattr(error, "detail", ""))
+        raise RestError(413 if "Too many" in text or "exceeded" in text else 400, text) from None
+
+
+def _response(endpoint: Endpoint, answer: Any) -> Response:
+    if isinstance(answer, Response):
+        return answer
+    if isinstance(answer, File):
+        return Response(answer.content, endpoint.status, dict(answer.headers), media_type=answer.kind)
+    return JSONResponse(answer, endpoint.status)
+
+
+def _login(cluster: Cluster) -> Answering:
+    """A token for a cookie, which the page's scripts cannot read."""
+
+    async def login(request: Request) -> Response:
+        try:
+            async with asyncio.timeout(SECONDS_TO_READ):
+                token = _json(await _read(request, 4096)).get("token")
+        except Exception as error:
+            return _refusal(error)
+        changes = cluster.tokens.allows(token, True) if isinstance(token, str) else None
+        if changes is None:
+            return JSONResponse({"errors": ["This is not a token of this job manager."]}, 401)
+        answer = JSONResponse({"readOnly": not changes})
+        answer.headers["Set-Cookie"] = cookie_of(str(token), cluster.settings.scheme == "https")
+        return answer
+
+    return login
+
+
+# Errors
+
+
+def _refusal(error: Exception) -> Response:
+    match error:
+        case RestError():
+            return _errors(error.status, *error.messages)
+        case JobNotFoundError():
+            return _errors(404, str(error))
+        case NoRoomError():
+            return _errors(413, str(error))
+        case TimeoutError():
+            return _errors(408, "The request took too long.")
+        case ClientDisconnect():
+            return _errors(400, "The client is gone.")
+        case JobCommandError():
+            return _errors(409, str(error))
+        case FiresteelError():
+            return _errors(400, str(error))
+    logger.exception("a request failed", exc_info=error)
+    return _errors(500, "Internal server error.")
+
+
+def _errors(status: int, *texts: str) -> JSONResponse:
+    return JSONResponse({"errors": list(texts)}, status)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    headers = getattr(error, "headers", None)
+    text = {404: f"Not found: {request.url.path}", 405: f"{request.method} is not allowed here."}
+    return JSONResponse({"errors": [text.get(status, str(getattr(error, "detail", "")))]}, status, headers)
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    return _refusal(error)

@@ -1,0 +1,110 @@
+"""How a job manager is set up: settings of the configuration file, over which options of the command line win."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from firesteel.cluster.folders import default_folder
+from firesteel.common.configuration import Configuration
+from firesteel.errors import ConfigurationError
+
+__all__ = ["ClusterSettings", "is_loopback"]
+
+
+@dataclass(frozen=True)
+class ClusterSettings:
+    """Each field is a key of config.yaml, documented in docs/job-manager.md."""
+
+    folder: Path = field(default_factory=default_folder)
+    """``firesteel.cluster.dir``."""
+    address: str = "127.0.0.1"
+    """``rest.bind-address``."""
+    port: int = 8081
+    """``rest.port``; 0 takes any that is free."""
+    slots: int = field(default_factory=lambda: os.cpu_count() or 1)
+    """``firesteel.cluster.slots``: how many jobs run at the same time. Others wait."""
+    hosts: tuple[str, ...] = ()
+    """``firesteel.cluster.hosts``: names by which clients may reach it, beside its address."""
+    certificate: str = ""
+    """``security.ssl.rest.certificate``: a PEM file with the certificate (and those above it)."""
+    key: str = field(default="", repr=False)
+    """``security.ssl.rest.key``: a PEM file with its key."""
+    max_upload: int = 256 << 20
+    """``firesteel.cluster.max-upload``."""
+    max_programs: int = 2 << 30
+    """``firesteel.cluster.max-programs``: bytes of all stored programs."""
+    log_size: int = 16 << 20
+    """``firesteel.cluster.log.size``: after so many bytes a log file is followed by a new one."""
+    log_files: int = 5
+    """``firesteel.cluster.log.files``: how many older ones are kept."""
+    history: int = 100
+    """``firesteel.cluster.history``: how many finished jobs are remembered."""
+    poll_ms: int = 1000
+    """``firesteel.cluster.poll-interval``: how often running jobs are asked."""
+    plan_ms: int = 120_000
+    """``firesteel.cluster.plan-timeout``: how long a program may take up to its execute()."""
+    cancel_ms: int = 60_000
+    """``firesteel.cluster.cancel-timeout``: a driver that has not ended by then is killed."""
+
+    @staticmethod
+    def of(configuration: Configuration, **options: Any) -> ClusterSettings:
+        """
+        >>> ClusterSettings.of(Configuration.from_dict({"rest.port": "9000"}), slots=3, port=None).port
+        9000
+        """
+        known = ClusterSettings()
+        read = configuration
+        prefix = "firesteel.cluster."
+        settings = ClusterSettings(
+            folder=Path(read.get_string(f"{prefix}dir", str(known.folder))),
+            address=read.get_string("rest.bind-address", known.address),
+            port=read.get_integer("rest.port", known.port),
+            slots=read.get_integer(f"{prefix}slots", known.slots),
+            hosts=tuple(one.strip() for one in read.get_string(f"{prefix}hosts", "").split(",") if one.strip()),
+            certificate=read.get_string("security.ssl.rest.certificate", ""),
+            key=read.get_string("security.ssl.rest.key", ""),
+            max_upload=read.get_memory_bytes(f"{prefix}max-upload", known.max_upload),
+            max_programs=read.get_memory_bytes(f"{prefix}max-programs", known.max_programs),
+            log_size=read.get_memory_bytes(f"{prefix}log.size", known.log_size),
+            log_files=read.get_integer(f"{prefix}log.files", known.log_files),
+            history=read.get_integer(f"{prefix}history", known.history),
+            poll_ms=read.get_duration_ms(f"{prefix}poll-interval", known.poll_ms),
+            plan_ms=read.get_duration_ms(f"{prefix}plan-timeout", known.plan_ms),
+            cancel_ms=read.get_duration_ms(f"{prefix}cancel-timeout", known.cancel_ms),
+        )
+        return replace(settings, **{key: value for key, value in options.items() if value is not None}).checked()
+
+    def checked(self) -> ClusterSettings:
+        if self.slots < 1:
+            raise ConfigurationError(f"A job manager needs at least one slot, got {self.slots}.")
+        if not 0 <= self.port < 65536:
+            raise ConfigurationError(f"Setting 'rest.port' should lie between 0 and 65535, got {self.port}.")
+        if bool(self.certificate) != bool(self.key):
+            raise ConfigurationError("TLS takes both a certificate and its key.")
+        if not is_loopback(self.address) and not self.certificate:
+            raise ConfigurationError(
+                f"{self.address} can be reached from other machines. Programs that are uploaded run as your user, so "
+                "that takes TLS: set security.ssl.rest.certificate and security.ssl.rest.key, or stay on 127.0.0.1."
+            )
+        return self
+
+    @property
+    def scheme(self) -> str:
+        return "https" if self.certificate else "http"
+
+
+def is_loopback(address: str) -> bool:
+    """
+    >>> [is_loopback(one) for one in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "example.org")]
+    [True, True, True, False, False]
+    """
+    if address == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
