@@ -134,6 +134,10 @@ class SourceReader(ABC, Generic[SplitT, T]):
     It travels to the task before ``open`` is called: connections are made there, not in the constructor.
     """
 
+    interleaves: bool = False
+    """Whether a range may be begun while others have not been read to their end. Then the ranges of a batch are read in
+    turn, some records of each, and event time moves in all of them side by side."""
+
     def open(self, context: Any) -> None:
         """Called once before the first range, with the task's runtime context."""
 

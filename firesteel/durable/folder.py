@@ -50,6 +50,9 @@ class Offset(TypedDict, total=False):
     """How far event time is where it is assigned in stage 0, by "node/subtask"."""
     paused: list[str]
     """Sources that may not read, since they are ahead of others."""
+    steps: dict[str, int]
+    """After how many records of a subtask event time moves within the batch, by the id of the source's node. A source
+    that is left out moves it at the batch's end."""
 
 
 def checked_offset(offset: dict[str, Any], where: str = "") -> dict[str, Any]:

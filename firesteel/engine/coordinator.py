@@ -37,6 +37,8 @@ Kept = dict[str, Any]
 TARGET_MS, LATENCY_TARGET_MS = 4000, 1000
 """How long a batch should take where throughput counts, and where records should not wait."""
 IDLE_WAIT = 0.02
+STEPS, LEAST_STEP = 20, 25
+"""Event time moves about so often within a batch, and not after fewer records than that."""
 INGESTION_TICK = 1000
 """How often ingestion time advances while nothing comes in, in milliseconds."""
 
@@ -92,6 +94,7 @@ class Coordinator:
         self._idle_tick = self._shortest_idleness()
         self._assigners = watermark_assigners(graph)
         self._aligned = aligned(graph, self._assigners)
+        self._has_event_time = any(_moves_event_time(node.spec) for node in graph.graph.nodes.values())
         self._first: int | None = None
         """The first batch that was planned."""
         self._started: tuple[int, float] | None = None
@@ -163,7 +166,8 @@ class Coordinator:
             return start
         kept = self._remembered(start, feedback)
         paused = self._aligned.paused(kept)
-        positions, records = self._positions(start, paused)
+        positions, counts = self._positions(start, paused)
+        records = sum(counts.values())
         last = all(self._has_ended(node_id, positions[node_id]) for node_id in self._sources)
         now = self._now(positions, start["time"])
         if not (records or last or positions != start["positions"] or self._must_tick(start, now, feedback.wake_at)):
@@ -179,7 +183,17 @@ class Coordinator:
             "positions": positions,
             "kept": kept,
         }
-        return {**offset, "paused": sorted(paused)} if paused else offset
+        steps = self._steps(counts)
+        return {**offset, **({"paused": sorted(paused)} if paused else {}), **({"steps": steps} if steps else {})}
+
+    def _steps(self, counts: dict[str, int]) -> dict[str, int]:
+        """After how many records of a subtask event time moves within the batch. It is logged with the batch, so that
+        a replay does the same."""
+        if not self._has_event_time:
+            return {}
+        widths = self._graph.source_parallelism
+        shares = {node_id: -(-records // widths[int(node_id)]) for node_id, records in counts.items()}
+        return {node_id: max(-(-share // STEPS), LEAST_STEP) for node_id, share in shares.items() if share > LEAST_STEP}
 
     def _last(self, start: Offset, feedback: CoordinatorFeedback) -> Offset:
         """The offset of a batch that ends the job where it is."""
@@ -216,9 +230,9 @@ class Coordinator:
             self._sizer.weigh(records, size)
             self._started = (-1, began)
 
-    def _positions(self, start: Offset, paused: set[str]) -> tuple[dict[str, Any], int]:
-        """How far the next batch reads, and how many records that are."""
-        positions, records = {}, 0
+    def _positions(self, start: Offset, paused: set[str]) -> tuple[dict[str, Any], dict[str, int]]:
+        """How far the next batch reads, and how many records of each source that are."""
+        positions, records = {}, {}
         share = max(1, self._sizer.records // max(1, len(self._sources)))
         for node_id, source in self._sources.items():
             known = start["positions"].get(node_id)
@@ -226,7 +240,7 @@ class Coordinator:
                 known = source.initial()
             with self._naming(node_id):
                 positions[node_id] = known if node_id in paused else self._reach(source, known, share)
-                records += source.count(known, positions[node_id])
+                records[node_id] = source.count(known, positions[node_id])
         return positions, records
 
     @contextlib.contextmanager
@@ -294,6 +308,7 @@ class Coordinator:
             restored[0] = self._union_lists
         splits = self._splits(start, end, width)
         kept = [_kept_by(subtask, end.get("kept", {}), splits[subtask]) for subtask in range(width)]
+        steps = {int(node_id): records for node_id, records in end.get("steps", {}).items()}
         paused = set(end.get("paused", ()))
         paused_assigners = frozenset(assigner for assigner, sources in self._assigners.items() if sources & paused)
         return [
@@ -306,6 +321,7 @@ class Coordinator:
                 kept=kept[subtask],
                 splits=splits[subtask],
                 paused=paused_assigners,
+                steps=steps,
                 restored=restored[subtask],
                 pending=self._pending(end["positions"]) if subtask == 0 else {},
             )
@@ -356,6 +372,12 @@ class Coordinator:
         for node_id, source in self._sources.items():
             if node_id in offset["positions"]:
                 source.committed(offset["positions"][node_id])
+
+
+def _moves_event_time(spec: Any) -> bool:
+    """Whether an operator makes watermarks from time to time."""
+    strategy = strategy_of(spec)
+    return strategy is not None and strategy.kind != "none" and spec.interval > 0
 
 
 def _longest(settings: Settings) -> int:

@@ -115,12 +115,19 @@ class EventTime:
             self._splits[split] = self._make()
         self._current = self._splits[split]
 
+    def step(self) -> None:
+        """The records of a step of the batch were seen: event time moves as far as they say."""
+        # As in Flink, an interval of 0 leaves nothing but the last watermark.
+        if self._interval:
+            for split in self._splits.values():
+                split.level = max(split.level, self._periodic(split))
+            self._combine()
+
     def finish(self) -> None:
         """All records of the batch were seen."""
         operator, now = self._operator, self._operator.clock.processing_time
         for split in self._splits.values():
             if self._interval:
-                # As in Flink, an interval of 0 leaves nothing but the last watermark.
                 split.level = max(split.level, self._periodic(split))
             split.end_batch(now, self._paused)
         self._splits = {name: split for name, split in self._splits.items() if name in self._after}

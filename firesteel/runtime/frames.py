@@ -6,6 +6,7 @@ of about a megabyte: a small header and a pickle of a list of *elements*:
 * a chunk ``(keys or None, values, timestamps or None)``: parallel lists. Keys travel with their records, so a key
   selector runs once a record; where the key is part of the record, pickle's memo makes it a two-byte reference.
 * a :class:`Watermark` that stands between records.
+* a :class:`Step`: the end of one part of the batch, with the watermarks that moved in it.
 * a :class:`Mark`: the end of what one upstream subtask sent in this batch.
 
 The header's (edge, upstream subtask, sequence number) gives the receiver one order, whatever order Spark delivers in.
@@ -21,6 +22,8 @@ import struct
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import IO, Any, NamedTuple
 
 __all__ = [
@@ -33,6 +36,7 @@ __all__ = [
     "Frame",
     "FrameSpool",
     "Mark",
+    "Step",
     "Watermark",
     "decode",
     "encode",
@@ -64,6 +68,14 @@ class Watermark(NamedTuple):
     value: int
 
 
+class Step(NamedTuple):
+    """The end of a step. A batch is worked on in steps, so that event time moves while it is: a receiver takes a step
+    of each channel, then moves its watermark, then goes on with the next step of each."""
+
+    watermarks: dict[int, int]
+    """Per origin the watermark that the step has led to, where it moved."""
+
+
 class Mark(NamedTuple):
     """The last element of a channel in a batch."""
 
@@ -74,7 +86,7 @@ class Mark(NamedTuple):
     """Whether this batch ends the job's input."""
 
 
-Element = Chunk | Watermark | Mark
+Element = Chunk | Watermark | Step | Mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,23 +206,41 @@ class FrameSpool:
         return bool(self._cells)
 
     def in_order(self) -> Iterator[bytes]:
+        """All frames, channel after channel."""
+        for _, frames in self.channels():
+            yield from frames
+        self.close()
+
+    def channels(self) -> list[tuple[tuple[int, int], Iterator[bytes]]]:
+        """By edge and upstream subtask the frames of each channel, in order. They are read while they are gone through,
+        and let go. The caller closes the spool.
+
+        >>> spool = FrameSpool()
+        >>> for upstream in (1, 0):
+        ...     spool.add(Frame(1, 0, 7, upstream, 0, 0, encode([upstream])).to_bytes())
+        >>> [(channel, [decode(frame) for frame in frames]) for channel, frames in spool.channels()]
+        [((7, 0), [[0]]), ((7, 1), [[1]])]
+        """
+        cells, self._cells = self._cells, []
+        cells.sort(key=itemgetter(0))
+        by_channel = groupby(cells, lambda entry: entry[0][:2])
         # Reversed, so that each cell can be let go as soon as it was handed out.
-        self._cells.sort(key=lambda entry: entry[0], reverse=True)
-        while self._cells:
-            pieces = self._cells[-1][0][-1]
+        return [((edge, upstream), self._frames(list(some)[::-1])) for (edge, upstream), some in by_channel]
+
+    def _frames(self, cells: list[tuple[tuple[int, ...], bytes | tuple[int, int]]]) -> Iterator[bytes]:
+        while cells:
+            pieces = cells[-1][0][-1]
             if pieces == 1:
-                yield self._next()
+                yield self._content(cells.pop()[1])
                 continue
             # The first one brings the header.
-            parts: list[bytes | memoryview] = [self._next()]
-            parts += [memoryview(self._next())[_HEADER.size :] for _ in range(pieces - 1)]
+            parts: list[bytes | memoryview] = [self._content(cells.pop()[1])]
+            parts += [memoryview(self._content(cells.pop()[1]))[_HEADER.size :] for _ in range(pieces - 1)]
             whole = b"".join(parts)
             parts.clear()
             yield whole
-        self.close()
 
-    def _next(self) -> bytes:
-        where = self._cells.pop()[1]
+    def _content(self, where: bytes | tuple[int, int]) -> bytes:
         if isinstance(where, bytes):
             return where
         assert self._file is not None

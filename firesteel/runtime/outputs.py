@@ -16,7 +16,7 @@ from firesteel.graph.stream_graph import StreamNode
 from firesteel.graph.transformations import Partitioning, Ship
 from firesteel.runtime.calls import call_for_each
 from firesteel.runtime.failures import describe
-from firesteel.runtime.frames import MAX_RECORD, Frame, Mark, Watermark, encode
+from firesteel.runtime.frames import MAX_RECORD, Frame, Mark, Step, Watermark, encode
 from firesteel.runtime.keys import KeyRoutes
 from firesteel.runtime.pace import WEIGHED_FROM, about
 from firesteel.runtime.records import record_too_large, unpicklable
@@ -236,6 +236,7 @@ class Sender:
         self._elements: list[list[Any]] = [[] for _ in range(self._width)]
         self._fresh_buffers()
         self._watermarks: dict[int, tuple[int | None, int | None]] = dict.fromkeys(self._origins, (None, None))
+        self._stepping: dict[int, int] | None = None
 
     def _fresh_buffers(self) -> None:
         self._keys: list[list[Any]] = [[] for _ in range(self._width)]
@@ -369,10 +370,25 @@ class Sender:
         known = self._watermarks[origin][0]
         if known is None or value > known:
             self._watermarks[origin] = (value, None)
-            self._seal()
-            for elements in self._elements:
-                elements.append(Watermark(origin, value))
-            self._sent_later(1)
+            if self._stepping is not None:
+                self._stepping[origin] = value
+            else:
+                self._between(Watermark(origin, value))
+
+    def begin_step(self) -> None:
+        """A step of the batch ends: the watermarks that move now go out together, behind all records."""
+        self._stepping = {}
+
+    def end_step(self) -> None:
+        watermarks, self._stepping = self._stepping or {}, None
+        self._between(Step(watermarks))
+
+    def _between(self, element: Watermark | Step) -> None:
+        """Puts something between the records before and those to come, for every target subtask."""
+        self._seal()
+        for elements in self._elements:
+            elements.append(element)
+        self._sent_later(1)
 
     def idle(self, origin: int, timeout: int) -> None:
         self._watermarks[origin] = (self._watermarks[origin][0], timeout)
@@ -429,7 +445,7 @@ class Sender:
         return len(payload)
 
     def _unsent_to(self, target: int) -> list[Any]:
-        chunks = [e for e in self._elements[target] if not isinstance(e, Watermark | Mark)]
+        chunks = [e for e in self._elements[target] if not isinstance(e, Watermark | Step | Mark)]
         return [value for chunk in chunks for value in chunk[1]]
 
     def _check_records(self, target: int) -> None:

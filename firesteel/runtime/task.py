@@ -25,6 +25,7 @@ from firesteel.filesystems import StorageOptions
 from firesteel.graph.job_graph import Exchange, JobGraph
 from firesteel.graph.specs import SourceSpec, TimestampsSpec
 from firesteel.graph.stream_graph import StreamNode
+from firesteel.graph.transformations import Ship
 from firesteel.runtime.context import NoFiles
 from firesteel.runtime.crash_points import CrashPoints
 from firesteel.runtime.driver_results import ResultFile
@@ -32,9 +33,11 @@ from firesteel.runtime.frames import (
     DRIVER,
     FRAMES_MEMORY,
     MAX_RECORD,
+    Element,
     Frame,
     FrameSpool,
     Mark,
+    Step,
     Watermark,
     decode,
     header_of,
@@ -105,11 +108,22 @@ class SourceShare:
     """Per source that has splits those of this subtask: with records before the batch's end, with records after it."""
     paused: frozenset[int] = frozenset()
     """Operators that make event time and whose source may not read, since it is ahead of others."""
+    steps: dict[int, int] = field(default_factory=dict)
+    """Per source after how many records of a subtask event time moves, where it does so within the batch."""
     restored: Iterable[StateChunk | Facts] | None = None
     """State that this subtask is to send to others before anything else, read while it is gone through: its share of
     the savepoint that a job begins with."""
     pending: dict[int, int] = field(default_factory=dict)
     """In the share of subtask 0: by source how many records wait behind this batch, where the source knows."""
+
+    def splits_of(self, source: int) -> tuple[list[str], list[str]] | None:
+        """The splits of a source. Those that are new in this batch are among the former, too: time waits for them from
+        the batch's first record on."""
+        known = self.splits.get(source)
+        if known is None:
+            return None
+        here = [one.name for one in self.shares.get(source, ()) if one.name is not None]
+        return list(dict.fromkeys([*known[0], *here])), known[1]
 
 
 class StageTask:
@@ -133,6 +147,8 @@ class StageTask:
         self._inputs = {exchange.id: exchange for exchange in job.graph.exchanges if exchange.to_stage == stage}
         self._ports: dict[int, tuple[Operator, Port, int]] = {}
         """By exchange the operator that it feeds, the input of it, and the operator's place on the stopwatch."""
+        # Records that go to everybody come before the others of their batch, as programs with rules rely on.
+        self._whole = {id: e.edge.partitioning.ship is Ship.BROADCAST for id, e in self._inputs.items()}
         self._chained: dict[int, list[tuple[Operator, str | None]]] = {}
         """By operator those of this task that feed it directly, and with which side output."""
         self._received: dict[int, list[int]] = {}
@@ -271,7 +287,7 @@ class StageTask:
             for assigner in assigners:
                 assigner.paused = assigner.node.id in share.paused
                 if isinstance(assigner, SourceOperator):
-                    assigner.splits = share.splits.get(assigner.node.id)
+                    assigner.splits = share.splits_of(assigner.node.id)
             # Copies: the share may come a second time.
             kept = {assigner.node.id: dict(share.kept.get(assigner.node.id, {})) for assigner in assigners}
             header = StoreHeader(None, {a.node.uid: OperatorHeader(event_time=kept[a.node.id]) for a in assigners})
@@ -280,16 +296,45 @@ class StageTask:
                 assigner.event_time.repeat()
             if share.restored is not None:
                 yield from restored_frames(self._job.graph, self._subtask, share.restored, share.time)
-            for node_id, operator in self._operators.items():
-                if isinstance(operator, SourceOperator):
-                    records = 0
-                    self._watch.switch(self._places[node_id])
-                    for count in operator.read(share.shares.get(node_id, ()), node_id in share.ended, self._pace):
-                        records += count
-                        self._weigh(count)
-                        yield from self._drain()
-                    self._read[node_id] = records
+            yield from self._read_in_steps(share)
             yield from self._finish(sum(self._read.values()), share.last, kept)
+
+    def _read_in_steps(self, share: SourceShare) -> Iterator[Frame]:
+        """A step of each source in turn, so that their event times move side by side."""
+        sources = {node_id: one for node_id, one in self._operators.items() if isinstance(one, SourceOperator)}
+        readings = {
+            node_id: source.read(
+                share.shares.get(node_id, ()), node_id in share.ended, self._pace, share.steps.get(node_id, 0)
+            )
+            for node_id, source in sources.items()
+        }
+        self._read = dict.fromkeys(sources, 0)
+        while readings:
+            for node_id, reading in list(readings.items()):
+                self._watch.switch(self._places[node_id])
+                for count in reading:
+                    if count is None:
+                        break
+                    self._read[node_id] += count
+                    self._weigh(count)
+                    yield from self._drain()
+                else:
+                    del readings[node_id]
+            if readings:
+                self._end_step({})
+                yield from self._drain()
+
+    def _end_step(self, received: dict[Operator, list[tuple[tuple[int, int, int], int]]]) -> None:
+        """Event time moves within the batch: by what was received, and where it is assigned."""
+        for sender in self._senders:
+            sender.begin_step()
+        for operator in self._each_operator():
+            if operator in received:
+                operator.receive_watermarks(received[operator])
+            if isinstance(operator, SourceOperator | TimestampsOperator):
+                operator.event_time.step()
+        for sender in self._senders:
+            sender.end_step()
 
     def run(self, cells: Iterable[bytes], store: StateStore) -> Iterator[Frame]:
         """A later stage: processes the frames meant for it and passes on the others."""
@@ -328,27 +373,41 @@ class StageTask:
         for operator in self._each_operator():
             operator.on_processing_time(time)
         last = False
-        for cell in spool.in_order():
-            _, _, edge, upstream, _, _ = header_of(cell)
-            operator, port, place = self._ports[edge]
-            self._watch.switch(place)
-            received = self._received[edge]
-            received[1] += len(cell)
-            received[2] += 1
-            for element in decode(cell):
-                if isinstance(element, Mark):
-                    last = last or element.last
-                    for origin, (watermark, idle_timeout) in element.watermarks.items():
-                        operator.receive_watermark((edge, upstream, origin), watermark)
-                        operator.receive_activity((edge, upstream, origin), idle_timeout)
-                elif isinstance(element, Watermark):
-                    operator.receive_watermark((edge, upstream, element.origin), element.value)
+        channels = [self._channel(*place, frames) for place, frames in spool.channels()]
+        while channels:
+            watermarks: dict[Operator, list[tuple[tuple[int, int, int], int]]] = {}
+            for channel in list(channels):
+                edge, upstream, elements = channel
+                operator, port, place = self._ports[edge]
+                self._watch.switch(place)
+                for element in elements:
+                    if isinstance(element, Step):
+                        moved = watermarks.setdefault(operator, [])
+                        moved += [((edge, upstream, origin), value) for origin, value in element.watermarks.items()]
+                        if self._whole[edge]:
+                            continue
+                        break
+                    if isinstance(element, Mark):
+                        last = last or element.last
+                        for origin, (watermark, idle_timeout) in element.watermarks.items():
+                            operator.receive_watermark((edge, upstream, origin), watermark)
+                            operator.receive_activity((edge, upstream, origin), idle_timeout)
+                    elif isinstance(element, Watermark):
+                        operator.receive_watermark((edge, upstream, element.origin), element.value)
+                    else:
+                        self._received[edge][0] += len(element[1])
+                        if operator.valve is not None:
+                            operator.valve.wake(edge, upstream)
+                        for count in _feed(port, self._pace, *element):
+                            self._weigh(count)
+                            yield from self._drain()
+                    yield from self._drain()
                 else:
-                    received[0] += len(element[1])
-                    for count in _feed(port, self._pace, *element):
-                        self._weigh(count)
-                        yield from self._drain()
+                    channels.remove(channel)
+            if watermarks:
+                self._end_step(watermarks)
                 yield from self._drain()
+        spool.close()
         if not last:
             for operator in self._each_operator():
                 operator.on_processing_time(time)
@@ -364,6 +423,18 @@ class StageTask:
                 raise operator.failure(SerializationError(f"State that cannot be pickled: {error}.")) from error
         self._token = uuid.uuid4().bytes
         store.write([(HEADER, encode_header(replace(header, token=self._token)))])
+
+    def _channel(self, edge: int, upstream: int, frames: Iterator[bytes]) -> tuple[int, int, Iterator[Element]]:
+        """One channel of a batch with its elements in order, taken out of their frames when it is their turn."""
+        received = self._received[edge]
+
+        def elements() -> Iterator[Element]:
+            for frame in frames:
+                received[1] += len(frame)
+                received[2] += 1
+                yield from decode(frame)
+
+        return edge, upstream, elements()
 
     def _restore(self, frames: FrameSpool, store: StateStore, header: StoreHeader, time: int) -> None:
         restorer = Restorer(store, header, self._job.tables, time)

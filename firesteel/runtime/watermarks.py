@@ -53,6 +53,20 @@ class WatermarkValve:
             self._levels[channel] = watermark
         return self._combine()
 
+    def advance_all(self, levels: Iterable[tuple[Channel, int]], now: int) -> int | None:
+        """New watermarks of several channels at once: the operator's moves once. Channels that were idle when the last
+        batch ended are left out, unless they have had records since (see ``wake``)."""
+        for channel, watermark in levels:
+            if watermark > self._levels[channel]:
+                self._levels[channel] = watermark
+        return self._combine(now)
+
+    def wake(self, edge: int, upstream: int) -> None:
+        """Records have come through a channel, so it is not idle."""
+        if self._idle:
+            for channel in [one for one in self._idle if one[0] == edge and one[1] == upstream]:
+                del self._idle[channel]
+
     def activity(self, channel: Channel, idle_timeout: int | None, now: int) -> int | None:
         """Whether records came through a channel in this batch (``idle_timeout`` None) or not."""
         if idle_timeout is None:

@@ -20,7 +20,7 @@ from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.engine.batch_sizer import BACKLOG_FROM, FIRST_BATCH, LARGEST_BATCH, BatchSizer
-from firesteel.engine.coordinator import Coordinator, CoordinatorFeedback
+from firesteel.engine.coordinator import STEPS, Coordinator, CoordinatorFeedback
 from firesteel.engine.processing_time import SPEED, ProcessingClock
 from firesteel.engine.settings import Settings
 from firesteel.graph.job_graph import build_job_graph
@@ -569,3 +569,19 @@ def test_files_of_a_source_are_found_under_the_name_of_an_earlier_version(
     assert Path(folder).parent == sources
     assert (Path(folder) / "log").exists() is moves
     assert (sources / "Clicks").exists() is not moves
+
+
+def test_when_event_time_moves_within_a_batch_is_logged_with_it() -> None:
+    ascending = WatermarkStrategy.for_monotonous_timestamps()
+    planned = coordinator(lambda env: env.from_source(NumberSequenceSource(0, 9999), ascending, "n").print())
+    start = planned.initial()
+    end = json.loads(json.dumps(planned.next(start)))
+    (step,) = end["steps"].values()
+    assert step == FIRST_BATCH // 2 // STEPS + 1
+    # As it was decided, whatever would be decided now.
+    assert {tuple(share.steps.values()) for share in planned.plan(start, {**end, "steps": {"1": 7}})} == {(7,)}
+
+
+def test_without_event_time_there_are_no_steps() -> None:
+    planned = coordinator(lambda env: env.from_source(NumberSequenceSource(0, 9999), NONE, "n").print())
+    assert "steps" not in planned.next(planned.initial())

@@ -56,6 +56,8 @@ class _Partition:
 class KafkaReader(SourceReader[TopicPartition, Any]):
     """Serves all partitions of a subtask with one consumer."""
 
+    interleaves = True
+
     def __init__(self, properties: KafkaProperties, deserializer: Deserializing) -> None:
         self._properties, self._deserializer = properties, deserializer
         self._known: dict[TopicPartition, _Partition] = {}

@@ -245,6 +245,11 @@ class Operator:
             return
         self._moved(self.valve.advance(channel, value))
 
+    def receive_watermarks(self, levels: list[tuple[tuple[int, int, int], int]]) -> None:
+        """The watermarks of several channels after a step of the batch."""
+        assert self.valve is not None, "steps are received by later stages only"
+        self._moved(self.valve.advance_all(levels, self.clock.processing_time))
+
     def receive_activity(self, channel: tuple[int, int, int], idle_timeout: int | None) -> None:
         """Whether a channel had records in this batch."""
         if self.valve is None:

@@ -16,6 +16,8 @@ from firesteel.runtime.pace import Pace
 
 __all__ = ["SourceOperator"]
 
+Piece = tuple[list[Any], list[int] | None]
+
 
 @handles(SourceSpec)
 class SourceOperator(Operator):
@@ -46,24 +48,64 @@ class SourceOperator(Operator):
         super().begin(store, header, now)
         self.event_time.begin(header.event_time, self.splits, self.paused)
 
-    def read(self, ranges: Sequence[SplitRange[Any]], ended: bool, pace: Pace) -> Iterator[int]:
-        """Reads one subtask's share of a batch piece by piece. Yields the number of records of each."""
-        for split, start, end, name in ranges:
-            if name is not None:
-                self.event_time.switch(name)
-            for part in self._parts(split, start, end):
-                if isinstance(part, int):
-                    if self._own_time:
-                        self.event_time.take(part)
-                    continue
-                for values, timestamps in _pieces(part, pace):
+    def read(self, ranges: Sequence[SplitRange[Any]], ended: bool, pace: Pace, step: int = 0) -> Iterator[int | None]:
+        """Reads one subtask's share of a batch piece by piece. Yields the number of records of each, and None after
+        each ``step`` of so many records, unless it was the last (0: there are no steps)."""
+        turns = self._turns(ranges, pace, step)
+        while turns:
+            for turn in list(turns):
+                for piece in turn:
+                    if piece is None:
+                        break
+                    values, timestamps = piece
                     if self._own_time:
                         self.out.emit(values, timestamps)
                     else:
                         self.event_time.process(values, timestamps)
                     yield len(values)
+                else:
+                    turns.remove(turn)
+            if turns:
+                yield None
         if ended:
             self.event_time.end()
+
+    def _turns(self, ranges: Sequence[SplitRange[Any]], pace: Pace, step: int) -> list[Iterator[Piece | None]]:
+        """What is read in turn: each range by itself, or all of them in a row."""
+        if step and len(ranges) > 1 and self.spec.reader.interleaves:
+            return [self._pieces([one], pace, -(-step // len(ranges))) for one in ranges]
+        return [self._pieces(ranges, pace, step)]
+
+    def _pieces(self, ranges: Sequence[SplitRange[Any]], pace: Pace, turn: int) -> Iterator[Piece | None]:
+        """The records of some ranges, with None after each turn of so many (0: all of them are one turn)."""
+        left = turn
+        for split, start, end, name in ranges:
+            for part in self._parts(split, start, end):
+                if name is not None:
+                    # Here and not before: others may have had their turn meanwhile.
+                    self.event_time.switch(name)
+                if isinstance(part, int):
+                    if self._own_time:
+                        self.event_time.take(part)
+                    continue
+                values, timestamps = part
+                begun, size = 0, len(values)
+                while begun < size:
+                    if turn and not left:
+                        yield None
+                        left = turn
+                        if name is not None:
+                            self.event_time.switch(name)
+                    count = min(pace.records, size - begun)
+                    if turn:
+                        count = min(count, left)
+                        left -= count
+                    if count == size:
+                        yield values, timestamps
+                    else:
+                        piece = slice(begun, begun + count)
+                        yield values[piece], None if timestamps is None else timestamps[piece]
+                    begun += count
 
     def _parts(self, split: Any, start: Any, end: Any) -> Iterator[Records[Any] | int]:
         try:
@@ -79,15 +121,3 @@ class SourceOperator(Operator):
 
     def finish(self, last: bool) -> None:
         self.event_time.finish()
-
-
-def _pieces(records: Records[Any], pace: Pace) -> Iterator[tuple[list[Any], list[int] | None]]:
-    values, timestamps = records
-    if len(values) <= pace.records:
-        yield records
-        return
-    start = 0
-    while start < len(values):
-        piece = slice(start, start + pace.records)
-        yield values[piece], None if timestamps is None else timestamps[piece]
-        start = piece.stop

@@ -15,7 +15,7 @@ __all__ = ["TimestampsOperator"]
 
 @handles(TimestampsSpec)
 class TimestampsOperator(Operator):
-    """Assigns timestamps; its watermark goes out at the end of the batch, or after every record if asked to.
+    """Assigns timestamps; its watermark goes out after each step of a batch, or after every record if asked to.
 
     A watermark from upstream does not pass (as in Flink), except the last one.
     """
@@ -36,6 +36,10 @@ class TimestampsOperator(Operator):
     def receive_watermark(self, channel: tuple[int, int, int], value: int | None) -> None:
         if value == MAX_WATERMARK and self._inputs_ended(channel):
             self.event_time.end()
+
+    def receive_watermarks(self, levels: list[tuple[tuple[int, int, int], int]]) -> None:
+        for channel, value in levels:
+            self.receive_watermark(channel, value)
 
     def _inputs_ended(self, channel: tuple[int, int, int]) -> bool:
         if self.valve is None:
