@@ -44,6 +44,8 @@ class SubtaskProgress:
     watermark: int | None = None
     values: dict[str, Any] = field(default_factory=dict)
     """The user's metrics, by identifier."""
+    labels: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)
+    """Of those in groups with values the name without these, and the variables."""
     records_in: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
@@ -275,6 +277,8 @@ class Inbox:
             subtask.state_size = report.state_sizes.get(node_id, 0)
         for node_id, one in report.operators.items():
             self._subtask(node_id, report.subtask).add(one)
+        for node_id, found in report.labels.items():
+            self._subtask(node_id, report.subtask).labels = found
 
     def _subtask(self, node_id: int, subtask: int) -> SubtaskProgress:
         return self.progress.subtasks.setdefault((node_id, subtask), SubtaskProgress())

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from firesteel.common.checkpoint_statistics import CheckpointStatistics
 from firesteel.common.completable_future import CompletableFuture
@@ -38,6 +38,9 @@ from firesteel.engine.savepoints.taking import new_place
 from firesteel.engine.submission import Submission
 from firesteel.errors import JobCancelledError, JobSuspendedError, SavepointError, in_a_line
 
+if TYPE_CHECKING:
+    from firesteel.engine.reporting import Reporting
+
 __all__ = ["EngineJob"]
 
 logger = logging.getLogger("firesteel")
@@ -56,6 +59,8 @@ class EngineJob(JobClient):
         """The job as the command line and servers see it."""
         self._restarts = restarts_of(submission.configuration, self.context.checkpointing.enabled)
         self._where = ""
+        self.reporting: Reporting | None = None
+        """What sends the job's metrics elsewhere, if anything does."""
         self._run: JobRun | None = None
         """What the engine has prepared."""
         self._result: Future[JobExecutionResult] = Future()
@@ -99,6 +104,7 @@ class EngineJob(JobClient):
             )
             descriptor = RunningJob(self.job_id, context.name, os.getpid(), time.time(), self.engine.name)
             context.at_release.add(ControlSocket(descriptor, self.facade.answer).close)
+            self.reporting = self._start_reporting(run)
             suspended_at_exit(self, running=True)
             self._thread = threading.Thread(
                 target=self._main, args=(run,), name=f"firesteel-{context.name}", daemon=True
@@ -113,6 +119,17 @@ class EngineJob(JobClient):
                     context.at_release.run()
             raise shortened(error, context.settings.full_trace)  # noqa: B904 - it decides about causes
         return self
+
+    def _start_reporting(self, run: JobRun) -> Reporting | None:
+        settings = self.context.submission.configuration.to_dict()
+        if not any(key.startswith("metrics.reporter.") for key in settings):
+            return None
+        # Most jobs have none, and need not wait until it is loaded.
+        from firesteel.engine.reporting import Reporting
+
+        reporting = Reporting(self.facade, settings, run.jvm)
+        self.context.at_release.add(reporting.close)
+        return reporting
 
     @property
     def _works(self) -> bool:

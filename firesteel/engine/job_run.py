@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 from firesteel.common.job_status import JobStatus
 from firesteel.engine.job_context import JobContext
@@ -47,6 +48,11 @@ class JobRun(ABC):
 
     def dispose(self, status: JobStatus) -> None:  # noqa: B027 - optional to override
         """When it is known how the job ended: keeps or deletes what is durable."""
+
+    @property
+    def jvm(self) -> Any:
+        """Spark's JVM; None where there is none."""
+        return None
 
     @property
     def kept_in(self) -> str | None:

@@ -57,6 +57,12 @@ KNOWN = frozenset(
         "firesteel.spark.ui",
         "firesteel.testing.crash-points",
         "metrics.latency.interval",
+        "metrics.reporters",
+        "metrics.scope.delimiter",
+        "metrics.scope.jm-job",
+        "metrics.scope.jm.job",
+        "metrics.scope.operator",
+        "metrics.scope.task",
         "parallelism.default",
         "pipeline.auto-generate-uids",
         "pipeline.auto-watermark-interval",
@@ -107,7 +113,7 @@ def misspelt(key: str) -> str | None:
     >>> misspelt("shop.orders.limit"), misspelt("firesteel.master"), misspelt("spark.sql.shuffle.partitions")
     (None, None, None)
     """
-    if key in KNOWN or key.startswith("spark."):
+    if key in KNOWN or key.startswith(("spark.", "metrics.reporter.")):
         return None
     found = difflib.get_close_matches(key.lower().replace("_", "-"), KNOWN, n=1, cutoff=_CLOSE)
     return found[0] if found else None

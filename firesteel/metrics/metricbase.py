@@ -245,8 +245,15 @@ class MetricGroup:
     it likes; one name for two kinds is an error.
     """
 
-    def __init__(self, scope: tuple[str, ...] = (), variables: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        scope: tuple[str, ...] = (),
+        variables: dict[str, str] | None = None,
+        logical: tuple[str, ...] | None = None,
+    ) -> None:
+        """``logical``: the scope without the values of groups that have one."""
         self._scope = scope
+        self._logical = scope if logical is None else logical
         self._variables = dict(variables or {})
         self._metrics: dict[str, Metric] = {}
         self._groups: dict[tuple[str, ...], MetricGroup] = {}
@@ -257,7 +264,7 @@ class MetricGroup:
         group = self._groups.get(path)
         if group is None:
             variables = self._variables if extra is None else {**self._variables, f"<{name}>": extra}
-            group = self._groups[path] = MetricGroup((*self._scope, *path), variables)
+            group = self._groups[path] = MetricGroup((*self._scope, *path), variables, (*self._logical, name))
         return group
 
     def counter(self, name: str) -> Counter:
@@ -326,6 +333,23 @@ class MetricGroup:
     def take(self) -> dict[str, tuple[type[Metric], MetricValue]]:
         """What was measured since the last call, with the kind of metric, which knows how to merge such parts."""
         return {identifier: (kind, value) for identifier, kind, value in self._ask(lambda metric: metric.take())}
+
+    def labels(self) -> dict[str, tuple[str, dict[str, str]]]:
+        """By identifier, of those metrics whose groups have values: the name without the values, and the variables.
+
+        >>> root = MetricGroup()
+        >>> _ = root.add_group("kind", "json").counter("errors")
+        >>> root.labels()
+        {'kind.json.errors': ('kind.errors', {'kind': 'json'})}
+        """
+        found = {}
+        if self._variables:
+            plain = {name.strip("<>"): value for name, value in self._variables.items()}
+            for name in self._metrics:
+                found[self.get_metric_identifier(name)] = (".".join((*self._logical, name)), plain)
+        for group in self._groups.values():
+            found.update(group.labels())
+        return found
 
     def _ask(self, question: Callable[[Metric], MetricValue]) -> Iterator[tuple[str, type[Metric], MetricValue]]:
         for identifier, metric in self.metrics():

@@ -55,3 +55,5 @@ class TaskBatchReport:
     """For how many seconds the task worked: it neither waited for its input nor for somebody to take its frames."""
     pending: dict[int, int] = field(default_factory=dict)
     """By source how many records wait behind the batch."""
+    labels: dict[int, dict[str, tuple[str, dict[str, str]]]] = field(default_factory=dict)
+    """By operator, of metrics in groups with values: see :meth:`~firesteel.metrics.MetricGroup.labels`."""

@@ -519,6 +519,7 @@ class StageTask:
             operators=self._operator_reports(times),
             busy=sum(times) - times[OUTSIDE],
             pending=self._pending,
+            labels={n: found for n, o in self._operators.items() if (found := o.context.metrics.labels())},
         )
         self._to_driver("report", 0, report)
         self._results.close()

@@ -40,8 +40,10 @@ from firesteel.engine.query_files import check_query
 from firesteel.engine.settings import Settings
 from firesteel.engine.spark import context, data_source, errors, hadoop, home, output, savepoints, state_frames
 from firesteel.engine.spark.java import find_java
+from firesteel.engine.spark.jmx import JmxReporter
 from firesteel.engine.spark.session import get_session
 from firesteel.engine.spark.session_settings import FILE_MANAGER
+from firesteel.metrics.reporters import ReporterSettings, Sample
 from firesteel.runtime.partitions import murmur3_int, partition_tokens
 from firesteel.runtime.state.spark_store import SparkStore
 
@@ -289,6 +291,19 @@ def test_callbacks(spark: SparkSession) -> None:
     assert hasattr(server.getCallbackClient(), "getPerThreadConnection")
     server.getCallbackClient().getPerThreadConnection()
     assert py4j.clientserver.logger is logging.getLogger("py4j.clientserver")
+
+
+def test_jmx(spark: SparkSession) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    reporter = JmxReporter()
+    reporter.open(ReporterSettings("beans", jvm=jvm), list)
+    beans = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
+    name = jvm.javax.management.ObjectName("org.apache.flink:name=web.jobmanager.my_job.uptime,type=gauges")
+    for value in (7, 8.5):
+        reporter.report([Sample("jobmanager.job", "uptime", value, prefix="web.jobmanager.my job")])
+        assert beans.getAttribute(name, "Value") == value
+    reporter.close()
+    assert not beans.isRegistered(name)
 
 
 def test_query_progress(ran: Ran) -> None:

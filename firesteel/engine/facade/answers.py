@@ -19,6 +19,7 @@ __all__ = [
     "JobMetrics",
     "JobPlan",
     "JobSnapshot",
+    "MetricLabels",
     "OperatorMetrics",
     "PerSecond",
     "SavepointTaken",
@@ -82,6 +83,14 @@ class PerSecond:
 
 
 @dataclass(frozen=True)
+class MetricLabels:
+    """The name of a metric without the values of its groups, and these."""
+
+    name: str
+    variables: dict[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
 class SubtaskMetrics:
     """One subtask of an operator."""
 
@@ -108,6 +117,8 @@ class SubtaskMetrics:
     state_entries: int = 0
     """About how many entries they are."""
     per_second: PerSecond = PerSecond()
+    labels: dict[str, MetricLabels] = field(default_factory=dict, hash=False)
+    """Of the user's metrics in groups that have a value, by identifier: what systems with labels call them."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from firesteel.engine.facade.answers import OperatorMetrics, PerSecond, SubtaskMetrics, TaskMetrics
+from firesteel.engine.facade.answers import MetricLabels, OperatorMetrics, PerSecond, SubtaskMetrics, TaskMetrics
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.specs import SourceSpec
 from firesteel.graph.stream_graph import StreamNode
@@ -39,6 +39,7 @@ def operator_metrics(graph: JobGraph, progress: Progress, names: Mapping[int, st
                 one.state_size,
                 one.state_entries,
                 PerSecond(*(round(rate, 3) for rate in rates.get((node_id, subtask), ()))),
+                {identifier: MetricLabels(*found) for identifier, found in one.labels.items()},
             )
         )
     return tuple(

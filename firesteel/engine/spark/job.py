@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from firesteel.common.job_status import JobStatus
 from firesteel.engine.job_run import JobRun
@@ -71,6 +72,10 @@ class SparkJob(JobRun):
                 self.context.name,
                 folder.path,
             )
+
+    @property
+    def jvm(self) -> Any:
+        return self._shared.session.sparkContext._jvm
 
     @property
     def kept_in(self) -> str | None:
