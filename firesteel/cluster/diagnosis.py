@@ -56,6 +56,11 @@ class Operator:
     max_parallelism: int = 128
     stage: int = 0
 
+    @property
+    def title(self) -> str:
+        """Its name without what the kind says already."""
+        return self.name.removeprefix("Source: ")
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -272,7 +277,7 @@ def _bottleneck(picture: Picture) -> Diagnosis | None:
     else:
         return None
     waiting = max((one for one in picture.operators if one.backlog), key=lambda one: one.backlog or 0, default=None)
-    while_ = f", while {_records(waiting.backlog or 0)} wait in source {waiting.name!r}" if waiting is not None else ""
+    while_ = f", while {_records(waiting.backlog or 0)} wait in source {waiting.title!r}" if waiting is not None else ""
     return Diagnosis("warning", f"Operator {busy.name!r} is the bottleneck: {works}{while_}.", busy.name)
 
 
@@ -315,7 +320,7 @@ def _backlog(picture: Picture) -> Diagnosis | None:
     left = _took(int((worst.backlog or 0) / rate * 1000))
     return Diagnosis(
         "warning",
-        f"The job is behind: {_records(worst.backlog or 0)} wait in source {worst.name!r}, {left} of work at "
+        f"The job is behind: {_records(worst.backlog or 0)} wait in source {worst.title!r}, {left} of work at "
         f"{_records(rate)} a second.",
         worst.name,
     )
@@ -329,9 +334,9 @@ def _idle(picture: Picture) -> Diagnosis | None:
     since = picture.now - (with_records[-1].began + with_records[-1].duration if with_records else picture.started)
     if since < IDLE_AFTER:
         return None
-    sources = [one.name for one in picture.operators if one.is_source]
+    sources = [one for one in picture.operators if one.is_source]
     name = (
-        f"source {sources[0]!r} has"
+        f"source {sources[0].title!r} has"
         if len(sources) == 1
         else f"none of {len(sources)} sources has"
         if sources
@@ -341,7 +346,7 @@ def _idle(picture: Picture) -> Diagnosis | None:
     return Diagnosis(
         "idle",
         f"The job waits for input: {name} {negation} for {_took(since)}.",
-        sources[0] if len(sources) == 1 else None,
+        sources[0].name if len(sources) == 1 else None,
     )
 
 
@@ -442,9 +447,9 @@ def _line(text: str) -> str:
 def _subtask_of(operator: Operator, one: Subtask) -> str:
     kind = "source" if operator.is_source else "operator"
     return (
-        f"subtask {one.number} of {kind} {operator.name!r}"
+        f"subtask {one.number} of {kind} {operator.title!r}"
         if len(operator.subtasks) > 1
-        else f"{kind} {operator.name!r}"
+        else f"{kind} {operator.title!r}"
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from firesteel.engine.facade import JobDetails, JobFacade
+from firesteel.errors import FiresteelError
 from firesteel.jobs import list_jobs
 
 __all__ = ["JobsOfUser", "JobsView", "LogFile"]
@@ -49,7 +50,17 @@ class JobsOfUser:
 
     def jobs(self) -> list[JobDetails]:
         running, ended = list_jobs(self._seconds)
-        return sorted((job.status() for job in [*running, *ended]), key=lambda job: job.started, reverse=True)
+        known = {job.id: job.status() for job in ended}
+        gone = []
+        for job in running:
+            try:
+                known[job.id] = job.status()
+            except (FiresteelError, TimeoutError):
+                gone.append(job.id)
+        if gone:
+            # It has ended just now, and says so where ended jobs do; or it is busy, and is listed the next time.
+            known.update((job.id, job.status()) for job in list_jobs(self._seconds)[1] if job.id in gone)
+        return sorted(known.values(), key=lambda job: job.started, reverse=True)
 
     def job(self, job_id: str) -> JobFacade:
         running, ended = list_jobs(None)
