@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from firesteel.errors import CheckpointError
 
-__all__ = ["CHECKPOINT", "COMMITS", "FEEDBACK", "JOB", "LEDGER", "OFFSET", "SAVEPOINT", "STORE", "Format"]
+__all__ = ["CHECKPOINT", "COMMITS", "COMPACTION", "FEEDBACK", "JOB", "LEDGER", "OFFSET", "SAVEPOINT", "STORE", "Format"]
 
 
 @dataclass(frozen=True)
@@ -64,4 +64,5 @@ JOB: Final = Format("the job kept for replays", version=2, oldest=2)
 OFFSET: Final = Format("the offset of a batch", version=1)
 FEEDBACK: Final = Format("the feedback to the coordinator", version=1)
 LEDGER: Final = Format("the ledger of a file sink", version=1)
+COMPACTION: Final = Format("the log of a file sink's compaction", version=1)
 SAVEPOINT: Final = Format("the savepoint", version=2)

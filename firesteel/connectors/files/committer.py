@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from firesteel.common.private_files import sync_folder
+from firesteel.connectors.files.compacting import Compaction, CompactionSettings
 from firesteel.connectors.files.layout import COPY, Layout
 from firesteel.connectors.files.ledger import Ledger
 from firesteel.connectors.files.parts import Finished, InProgress
@@ -19,7 +20,8 @@ BLOCK = 1 << 20
 class FileCommitter(Committer):
     """Steps 3 and 5 of :mod:`firesteel.connectors.files`."""
 
-    def __init__(self, base: str, context: CommitterContext) -> None:
+    def __init__(self, base: str, context: CommitterContext, compaction: CompactionSettings | None = None) -> None:
+        self._context = context
         self._layout = Layout(base, context.name_prefix(), context.file_system(base))
         self._files = self._layout.files
         self._ledger = Ledger(base, context.name_prefix())
@@ -27,14 +29,19 @@ class FileCommitter(Committer):
         if self._files.appends:
             os.makedirs(base, exist_ok=True)
             self._known = self._ledger.read()
+        self._compaction = Compaction(self._layout, context.name_prefix(), compaction)
 
     # Live
 
     def commit(self, committables: list[Any]) -> None:
         known = dict(self._known)
+        if self._compaction.on:
+            finished = [one.path for one in committables if isinstance(one, Finished)]
+            self._compaction.add(finished, self._context.checkpoint_id())
         for one in committables:
             if isinstance(one, Finished):
-                self._show(one.path, must=True)
+                if not self._compaction.on:
+                    self._show(one.path, must=True)
                 known.pop(one.path, None)
             else:
                 known[one.path] = one
@@ -58,6 +65,7 @@ class FileCommitter(Committer):
     # After a failure, and at the end
 
     def recover(self, pending: list[Any]) -> None:
+        self._compaction.finish()
         finished = {one.path for one in pending if isinstance(one, Finished)}
         valid = {path: one.length for path, one in self._known.items()}
         valid |= {one.path: one.length for one in pending if isinstance(one, InProgress)}
@@ -78,6 +86,9 @@ class FileCommitter(Committer):
 
     def abort(self, committables: list[Any]) -> None:
         """Nothing is left to do: ``recover`` has deleted, or cut off, what no logged batch knows of."""
+
+    def close(self) -> None:
+        self._compaction.close()
 
     def _close_part(self, path: str, length: int) -> None:
         """The valid beginning of a part becomes a visible file, the rest of it goes. Safe to repeat at any point:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from firesteel.connectors.files.buckets import BucketAssigner, check_bucket
+from firesteel.connectors.files.compacting import CompactionSettings
 from firesteel.connectors.files.layout import Layout
 from firesteel.connectors.files.ledger import Ledger
 from firesteel.connectors.files.parts import Finished, Format, InProgress, Part
@@ -29,6 +30,7 @@ class FileSinkSettings:
     part_prefix: str = "part"
     part_suffix: str = ""
     check_interval: int = 60_000
+    compaction: CompactionSettings | None = None
 
 
 class FileWriter(SinkWriter):

@@ -8,6 +8,14 @@ from firesteel.common.serialization import BulkWriterFactory, Encoder
 from firesteel.connectors.files.buckets import BucketAssigner
 from firesteel.connectors.files.bulk_format import Block, BulkFormat
 from firesteel.connectors.files.committer import FileCommitter
+from firesteel.connectors.files.compacting import CompactionSettings
+from firesteel.connectors.files.compaction import (
+    ConcatFileCompactor,
+    FileCompactor,
+    FileCompactStrategy,
+    IdenticalFileCompactor,
+    RecordWiseFileCompactor,
+)
 from firesteel.connectors.files.file_format import END, FileFormat, FormatPlanner, FormatReader, InputFile, Reach
 from firesteel.connectors.files.line_reading import Lines
 from firesteel.connectors.files.parts import Format, RowFormat
@@ -34,7 +42,10 @@ __all__ = [
     "Block",
     "BucketAssigner",
     "BulkFormat",
+    "ConcatFileCompactor",
     "DefaultRollingPolicy",
+    "FileCompactStrategy",
+    "FileCompactor",
     "FileEnumeratorProvider",
     "FileFormat",
     "FileSink",
@@ -43,6 +54,7 @@ __all__ = [
     "FileSplitAssignerProvider",
     "FormatPlanner",
     "FormatReader",
+    "IdenticalFileCompactor",
     "InputFile",
     "LineFormat",
     "Lines",
@@ -50,6 +62,7 @@ __all__ = [
     "OutputFileConfig",
     "PartFileInfo",
     "Reach",
+    "RecordWiseFileCompactor",
     "RollingPolicy",
     "StreamFormat",
 ]
@@ -126,7 +139,7 @@ class FileSink(Sink):
         return FileWriter(self._settings, context)
 
     def create_committer(self, context: CommitterContext) -> Committer:
-        return FileCommitter(self._settings.base, context)
+        return FileCommitter(self._settings.base, context, self._settings.compaction)
 
     class BaseBuilder:
         """What the builders of both kinds of formats share."""
@@ -164,6 +177,21 @@ class FileSink(Sink):
             self._settings = replace(self._settings, policy=rolling_policy)
             return self
 
+        def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> FileSink.BaseBuilder:
+            """Puts the parts of a bucket together before readers see them."""
+            if not isinstance(strategy, FileCompactStrategy) or not isinstance(compactor, FileCompactor):
+                raise ProgramError(
+                    "enable_compact() takes a FileCompactStrategy and a FileCompactor, got "
+                    f"{short_repr(strategy, 80)} and {short_repr(compactor, 80)}."
+                )
+            self._settings = replace(self._settings, compaction=CompactionSettings(strategy, compactor))
+            return self
+
+        def disable_compact(self) -> FileSink.BaseBuilder:
+            """Parts stay as they are, which is the default. What a run with compaction has left becomes visible."""
+            self._settings = replace(self._settings, compaction=None)
+            return self
+
         def build(self) -> FileSink:
             return FileSink(self._settings)
 
@@ -180,6 +208,14 @@ class FileSink(Sink):
                     "RollingPolicy.on_checkpoint_rolling_policy(), or a policy of your own that rolls more often."
                 )
             return super().with_rolling_policy(rolling_policy)
+
+        def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> FileSink.BaseBuilder:
+            if isinstance(compactor, ConcatFileCompactor) and compactor.merges:
+                raise ProgramError(
+                    "Files of a bulk format cannot be put one behind the other: use "
+                    "FileCompactor.record_wise_file_compactor(format, writer_factory)."
+                )
+            return super().enable_compact(strategy, compactor)
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
