@@ -25,7 +25,7 @@ from firesteel.cluster.page import page_routes
 from firesteel.cluster.program_store import NoRoomError
 from firesteel.cluster.rest import endpoints
 from firesteel.cluster.rest.calls import Call, Cluster, Endpoint, File, RestError, Upload
-from firesteel.cluster.rest.security import Guard, cookie_of
+from firesteel.cluster.rest.security import Guard, cookie_of, no_cookie
 from firesteel.errors import FiresteelError, JobCommandError, JobNotFoundError
 
 __all__ = ["build"]
@@ -42,7 +42,11 @@ PARTS = 16
 def build(cluster: Cluster) -> Starlette:
     """The application of a job manager."""
     known = endpoints.all_endpoints()
-    routes: list[BaseRoute] = [Route("/firesteel/v1/login", _login(cluster), methods=["POST"]), *page_routes()]
+    routes: list[BaseRoute] = [
+        Route("/firesteel/v1/login", _login(cluster), methods=["POST"]),
+        Route("/firesteel/v1/logout", _logout, methods=["POST"]),
+        *page_routes(),
+    ]
     for one in known:
         for prefix in ("",) if one.own else ("", "/v1"):
             routes.append(Route(prefix + one.path, _answering(cluster, one), methods=[one.method]))
@@ -181,6 +185,13 @@ def _login(cluster: Cluster) -> Answering:
         return answer
 
     return login
+
+
+async def _logout(request: Request) -> Response:
+    """Has the browser forget the cookie."""
+    answer = JSONResponse({})
+    answer.headers["Set-Cookie"] = no_cookie()
+    return answer
 
 
 # Errors

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from firesteel.cluster.tokens import Tokens
 
-__all__ = ["COOKIE", "HEADERS", "Guard", "cookie_of"]
+__all__ = ["COOKIE", "HEADERS", "Guard", "cookie_of", "no_cookie"]
 
 COOKIE = "firesteel-token"
 
@@ -41,6 +41,10 @@ _SAFE = ("GET", "HEAD")
 
 def cookie_of(token: str, secure: bool) -> str:
     return f"{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/" + ("; Secure" if secure else "")
+
+
+def no_cookie() -> str:
+    return f"{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0"
 
 
 class Guard:
@@ -96,10 +100,10 @@ class Guard:
 
 
 def is_public(method: str, path: str) -> bool:
-    """What needs no token, because it tells nothing: the files of the page, whether the server lives, the way in."""
+    """What needs no token, because it tells nothing: the files of the page, whether the server lives, the way in and out."""
     if method in _SAFE:
         return path in ("/", "/healthz", "/index.html") or path.startswith("/web/")
-    return method == "POST" and path == "/firesteel/v1/login"
+    return method == "POST" and path in ("/firesteel/v1/login", "/firesteel/v1/logout")
 
 
 def _name(host: str) -> str:

@@ -23,8 +23,8 @@ export function Login() {
     <form class="panel login" onSubmit=${submit}>
       <header><h2>Token</h2></header>
       <div class="body stack">
-        <p class="soft">This job manager wants a token. It made one when it was started first, which only its user can read. On its machine:</p>
-        <${Copy} text="firesteel cluster token" />
+        <p class="soft">This job manager wants its token. It is in the file <code>token</code> of the job manager's folder, which only its user can open; beside it lies <code>read-token</code>, which allows looking only. On its machine this names the folder:</p>
+        <${Copy} text="firesteel cluster status" />
         <label class="field"><span>Token</span>
           <input class="mono" type="password" autocomplete="current-password" autofocus required value=${token}
             onInput=${(event) => setToken(event.target.value)} /></label>

@@ -9,7 +9,9 @@ const SLIM = 40;
 
 /** One form for both kinds of plan: that of a job (`predecessors`) and that of Flink's REST API (`inputs`). */
 export function nodesOf(plan) {
-  const text = (html) => String(html).replace(/<br\s*\/?>/g, " ").replace(/\s+/g, " ").trim();
+  // A chain of operators is told as escaped HTML there, one line each.
+  const plain = (text) => text.replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&");
+  const text = (markup) => String(markup).split(/<br\s*\/?>/).map((line) => plain(line.replace(/^\s*\+-\s*/, "")).trim()).filter(Boolean).join(" → ");
   return (plan?.nodes ?? []).map((node) => {
     const name = node.type && node.pact ? node.type : text(node.description || node.operator || node.id);
     const inputs = (node.predecessors ?? node.inputs ?? []).map((one) => ({ id: String(one.id), ship: one.ship_strategy }));

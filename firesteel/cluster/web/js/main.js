@@ -58,7 +58,7 @@ function App() {
   const here = path[0] === "jobs" ? undefined : path[0];
   return html`
     <header class="top">
-      <a class="brand" href="#/" title=${about.value ? `Firesteel ${about.value["firesteel-version"] ?? ""}` : "Firesteel"}><img src="web/icon.svg" alt="" /><span>Firesteel</span></a>
+      <a class="brand" href="#/" title=${about.value?.["flink-revision"] ?? "Firesteel"}><img src="web/icon.svg" alt="" /><span>Firesteel</span></a>
       <nav aria-label="Pages">
         ${links.map(([label, to]) => html`<a key=${label} href=${href(...to)} aria-current=${here === to[0] ? "page" : null}>${label}</a>`)}
       </nav>
