@@ -98,7 +98,8 @@ def _arguments(call: Call) -> tuple[str, ...]:
 def _settings(call: Call) -> dict[str, str]:
     """The settings of a submission. Where the query has a savepoint and the body has none, a body that says anything
     else of how to run wins: Flink's page puts arguments into the query's savepointPath."""
-    given = call.body.get("flinkConfiguration") or {}
+    given = call.body.get("flinkConfiguration")
+    given = {} if given is None else given
     if not isinstance(given, dict) or not all(isinstance(value, str | int | float | bool) for value in given.values()):
         raise RestError(400, "flinkConfiguration should have texts by key.")
     settings = {str(key): str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()}

@@ -53,6 +53,19 @@ def vertex_details(view: JobView, vertex: Vertex) -> dict[str, Any]:
         "maxParallelism": max(128, vertex.parallelism),
         "now": view.now,
         "subtasks": [_subtask(view, vertex, number) for number in range(vertex.parallelism)],
+        "aggregated": _aggregated(view, vertex),
+    }
+
+
+def _aggregated(view: JobView, vertex: Vertex) -> dict[str, Any]:
+    """All subtasks, taken together."""
+    parts = [io_metrics([vertex], number) for number in range(vertex.parallelism)]
+    names = [name for name in parts[0] if not name.endswith("-complete")]
+    duration = max(0, vertex_times(view)["duration"])
+    states = ("CREATED", "RUNNING", "INITIALIZING", "SCHEDULED", "DEPLOYING")
+    return {
+        "metrics": {name: _spread([part[name] for part in parts]) for name in names},
+        "status-duration": {one: _spread([duration if one == "RUNNING" else 0] * vertex.parallelism) for one in states},
     }
 
 
@@ -96,10 +109,6 @@ def taskmanagers(call: Call) -> Any:
 
 def vertex_taskmanagers(view: JobView, vertex: Vertex) -> dict[str, Any]:
     state = task_state(view)
-    parts = [io_metrics([vertex], number) for number in range(vertex.parallelism)]
-    names = [name for name in parts[0] if not name.endswith("-complete")]
-    duration = max(0, vertex_times(view)["duration"])
-    states = ("CREATED", "RUNNING", "INITIALIZING", "SCHEDULED", "DEPLOYING")
     return {
         "id": vertex.id,
         "name": vertex.name,
@@ -112,12 +121,7 @@ def vertex_taskmanagers(view: JobView, vertex: Vertex) -> dict[str, Any]:
                 "metrics": io_metrics([vertex]),
                 "status-counts": status_counts(state, vertex.parallelism),
                 "taskmanager-id": taskmanager_of(view),
-                "aggregated": {
-                    "metrics": {name: _spread([part[name] for part in parts]) for name in names},
-                    "status-duration": {
-                        one: _spread([duration if one == "RUNNING" else 0] * vertex.parallelism) for one in states
-                    },
-                },
+                "aggregated": _aggregated(view, vertex),
             }
         ],
     }
