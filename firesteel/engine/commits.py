@@ -35,7 +35,7 @@ from firesteel.graph.stream_graph import StreamNode
 from firesteel.runtime.context import OperatorContext
 from firesteel.runtime.crash_points import CrashPoint
 from firesteel.runtime.failures import describe
-from firesteel.runtime.task import JobSpec
+from firesteel.runtime.job_spec import JobSpec
 
 __all__ = ["Commits"]
 

@@ -23,7 +23,7 @@ from firesteel.engine.processing_time import ProcessingClock
 from firesteel.engine.settings import Settings
 from firesteel.graph.job_graph import JobGraph
 from firesteel.runtime.failures import describe
-from firesteel.runtime.task import SourceShare
+from firesteel.runtime.job_spec import SourceShare
 
 if TYPE_CHECKING:
     from firesteel.engine.savepoints.restoring import Restore

@@ -25,8 +25,8 @@ from firesteel.errors import FailureKind, JobExecutionError
 from firesteel.graph.specs import CollectSpec
 from firesteel.runtime.driver_results import is_elsewhere, kind_of, open_result
 from firesteel.runtime.frames import FrameSpool, decode, header_of
+from firesteel.runtime.job_spec import JobSpec
 from firesteel.runtime.report import OperatorReport, TaskBatchReport
-from firesteel.runtime.task import JobSpec
 
 __all__ = ["Inbox", "Progress"]
 

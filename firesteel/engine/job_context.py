@@ -20,7 +20,7 @@ from firesteel.engine.savepoints.requests import SavepointRequests
 from firesteel.engine.settings import Settings
 from firesteel.engine.submission import Submission
 from firesteel.filesystems import StorageOptions
-from firesteel.runtime.task import JobSpec
+from firesteel.runtime.job_spec import JobSpec
 
 __all__ = ["JobContext", "job_spec", "new_job_id"]
 

@@ -28,11 +28,12 @@ from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.shipping import gather
 from firesteel.errors import SavepointError
 from firesteel.runtime.failures import OperatorFailure
+from firesteel.runtime.job_spec import SourceShare
 from firesteel.runtime.snapshots.reading import StoredSubtask
 from firesteel.runtime.snapshots.restoring import union_lists
 from firesteel.runtime.stage_loop import run_stages
 from firesteel.runtime.state.store import MemoryStore
-from firesteel.runtime.task import SourceShare, StageTask
+from firesteel.runtime.task import StageTask
 
 if TYPE_CHECKING:
     from firesteel.engine.savepoints.restoring import Restore

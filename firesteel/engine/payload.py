@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from firesteel.engine.imports import IMPORTS, JobFiles
 
 if TYPE_CHECKING:
-    from firesteel.runtime.task import JobSpec
+    from firesteel.runtime.job_spec import JobSpec
 
 __all__ = ["JobPayload", "LifelineAddress"]
 

@@ -19,7 +19,7 @@ from firesteel.errors import SerializationError, short_repr
 from firesteel.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, SinkSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.graph.transformations import Ship
-from firesteel.runtime.task import JobSpec
+from firesteel.runtime.job_spec import JobSpec
 
 __all__ = ["pickle_job", "pickle_job_to_keep", "without_sinks"]
 

@@ -28,9 +28,10 @@ from firesteel.engine.settings import Settings
 from firesteel.errors import CheckpointError
 from firesteel.filesystems import joined
 from firesteel.runtime.failures import OperatorFailure
+from firesteel.runtime.job_spec import JobSpec, SourceShare
 from firesteel.runtime.stage_loop import run_stages
 from firesteel.runtime.state.store import StateStore
-from firesteel.runtime.task import JobSpec, SourceShare, StageTask
+from firesteel.runtime.task import StageTask
 
 __all__ = ["OverlayStore", "Replayed", "replay"]
 

@@ -18,7 +18,7 @@ from firesteel.runtime.frames import encode
 from firesteel.runtime.records import record_too_large, unpicklable
 
 if TYPE_CHECKING:
-    from firesteel.runtime.task import JobSpec
+    from firesteel.runtime.job_spec import JobSpec
 
 __all__ = ["ResultFile", "is_elsewhere", "kind_of", "open_result", "remove_results"]
 

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from firesteel.graph.job_graph import JobGraph
 from firesteel.runtime.frames import DRIVER, Frame
+from firesteel.runtime.job_spec import SourceShare
 from firesteel.runtime.state.store import StateStore
-from firesteel.runtime.task import SourceShare
 
 __all__ = ["Task", "run_stages"]
 

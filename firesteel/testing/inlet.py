@@ -8,9 +8,9 @@ from firesteel.errors import ProgramError, short_repr
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.graph.transformations import Ship
 from firesteel.runtime.frames import Frame, Mark, decode
+from firesteel.runtime.job_spec import JobSpec
 from firesteel.runtime.operators import Operator
 from firesteel.runtime.outputs import Sender
-from firesteel.runtime.task import JobSpec
 
 __all__ = ["Inlet"]
 

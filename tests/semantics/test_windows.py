@@ -32,9 +32,10 @@ from firesteel.engine.pickling import pickle_job
 from firesteel.engine.settings import Settings
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
+from firesteel.runtime.job_spec import JobSpec
 from firesteel.runtime.operators.windows import WindowOperator
 from firesteel.runtime.state.store import MemoryStore
-from firesteel.runtime.task import JobSpec, StageTask
+from firesteel.runtime.task import StageTask
 
 RECORDS = [("a", 1, 25), ("b", 2, 3), ("a", 4, 3), ("a", 8, 5), ("b", 16, 41), ("a", 32, 12)]
 """Key, value, time."""

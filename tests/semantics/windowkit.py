@@ -36,10 +36,11 @@ from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.specs import CollectSpec
 from firesteel.graph.stream_graph import build_stream_graph
 from firesteel.runtime.frames import decode
+from firesteel.runtime.job_spec import JobSpec, SourceShare
 from firesteel.runtime.operators.windows import LATE_METRIC
 from firesteel.runtime.stage_loop import run_stages
 from firesteel.runtime.state.store import MemoryStore
-from firesteel.runtime.task import JobSpec, SourceShare, StageTask
+from firesteel.runtime.task import StageTask
 
 NO_TIME = -(2**63)
 RECORD = re.compile(r"(\w+)=(-?\d+)(?: at (-?\d+))?")

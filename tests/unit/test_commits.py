@@ -19,7 +19,7 @@ from firesteel.errors import CheckpointError
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
 from firesteel.runtime.failures import OperatorFailure
-from firesteel.runtime.task import JobSpec
+from firesteel.runtime.job_spec import JobSpec
 
 
 class Recorder(Committer):

@@ -15,7 +15,8 @@ from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
 from firesteel.metrics import Counter
 from firesteel.runtime.frames import DRIVER, Frame, encode
-from firesteel.runtime.task import JobSpec, TaskBatchReport
+from firesteel.runtime.job_spec import JobSpec
+from firesteel.runtime.report import TaskBatchReport
 
 
 class NoSink(Sink):

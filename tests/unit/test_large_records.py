@@ -38,8 +38,8 @@ from firesteel.runtime import driver_results
 from firesteel.runtime.driver_results import INLINE, ResultFile, is_elsewhere, open_result, remove_results
 from firesteel.runtime.failures import Failure, OperatorFailure
 from firesteel.runtime.frames import PIECE_BYTES, Frame, FrameSpool, decode, encode, header_of
+from firesteel.runtime.job_spec import JobSpec, SourceShare
 from firesteel.runtime.pace import Pace
-from firesteel.runtime.task import JobSpec, SourceShare
 
 NONE = WatermarkStrategy.no_watermarks()
 

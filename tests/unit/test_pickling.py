@@ -16,7 +16,7 @@ from firesteel.engine.pickling import pickle_job
 from firesteel.errors import SerializationError
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
-from firesteel.runtime.task import JobSpec
+from firesteel.runtime.job_spec import JobSpec
 
 LOCK = threading.Lock()
 
@@ -149,7 +149,7 @@ import pickle, sys
 from firesteel.engine.pickling import pickle_job
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
-from firesteel.runtime.task import JobSpec
+from firesteel.runtime.job_spec import JobSpec
 env = StreamExecutionEnvironment.get_execution_environment()
 env.from_collection([Click("a", 1)]).map(Double()).print()
 payload = pickle_job(JobSpec("id", "job", build_job_graph(build_stream_graph(env._program, 1))))

@@ -24,7 +24,7 @@ from firesteel.engine.spark.job_files import CoordinatorJob, write_job
 from firesteel.engine.spark.submit_settings import property_line, submitted_by_file
 from firesteel.errors import ConfigurationError, ProgramError
 from firesteel.filesystems import LOCAL
-from firesteel.runtime.task import JobSpec
+from firesteel.runtime.job_spec import JobSpec
 
 PASSWORD = "hunter2"
 URL = "jdbc:postgresql://db/shop"

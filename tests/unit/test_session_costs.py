@@ -16,9 +16,10 @@ from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.specs import CollectSpec
 from firesteel.graph.stream_graph import build_stream_graph
 from firesteel.runtime.frames import Frame, Watermark, encode
+from firesteel.runtime.job_spec import JobSpec
 from firesteel.runtime.state.backend import KeyedStateBackend
 from firesteel.runtime.state.store import MemoryStore
-from firesteel.runtime.task import JobSpec, StageTask
+from firesteel.runtime.task import StageTask
 from firesteel.runtime.windowing.merging import NOWHERE
 from firesteel.runtime.windowing.sessions import SessionSet
 

@@ -17,7 +17,8 @@ from firesteel.engine.spark.lifeline import Lifeline
 from firesteel.engine.spark.tasks import JobOver, Tasks
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
-from firesteel.runtime.task import JobSpec, SourceShare, StageTask
+from firesteel.runtime.job_spec import JobSpec, SourceShare
+from firesteel.runtime.task import StageTask
 
 EVENTS: list[str] = []
 

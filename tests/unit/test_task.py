@@ -38,9 +38,10 @@ from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.frames import DRIVER, Frame, decode
+from firesteel.runtime.job_spec import JobSpec, SourceShare
 from firesteel.runtime.stage_loop import run_stages
 from firesteel.runtime.state.store import MemoryStore, StateStore
-from firesteel.runtime.task import JobSpec, SourceShare, StageTask
+from firesteel.runtime.task import StageTask
 
 
 class Itself(TimestampAssigner):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from firesteel.engine.coordinator import Coordinator
     from firesteel.engine.settings import Settings
-    from firesteel.runtime.task import SourceShare
+    from firesteel.runtime.job_spec import SourceShare
 
 __all__ = ["FRAME_SCHEMA", "FiresteelDataSource"]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.pickling import pickle_job
 from firesteel.graph.specs import SourceSpec
-from firesteel.runtime.task import JobSpec
+from firesteel.runtime.job_spec import JobSpec
 
 __all__ = ["pack_job", "slim"]
 

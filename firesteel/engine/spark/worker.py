@@ -12,9 +12,10 @@ from firesteel.engine.payload import JobPayload
 from firesteel.engine.spark.tasks import TASKS
 from firesteel.runtime.failures import carried
 from firesteel.runtime.frames import DRIVER, Frame
+from firesteel.runtime.job_spec import SourceShare
 from firesteel.runtime.partitions import partition_tokens
 from firesteel.runtime.state.store import StateStore
-from firesteel.runtime.task import SourceShare, StageTask
+from firesteel.runtime.task import StageTask
 
 __all__ = ["run_source", "run_stage"]
 
