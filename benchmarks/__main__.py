@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import environments, grid, machine, report, runner
+from benchmarks import environments, grid, kafka, machine, report, runner
 from benchmarks.cases import ENGINES, Case, Engine
 from benchmarks.catalogue import CASES, GROUPS
 
@@ -69,12 +69,13 @@ def main() -> int:
     path = report.new_file(options.output, datetime.date.today())
     results: report.Results = {}
     begun = time.monotonic()
+    broker = kafka.Broker()
     for number, (case, engine) in enumerate(planned, 1):
         records = case.records_for(engine.name, options.records, options.quick)
         size = f", {records:,} records" if case.records else ""
         print(f"[{number}/{len(planned)}] {case.name}: {engine.name}{size}", flush=True)
         started = time.monotonic()
-        result = runner.run(case, engine, records, repeats, options.timeout, show)
+        result = runner.run(case, engine, records, repeats, options.timeout, show, broker)
         results.setdefault(case.name, {})[engine.name] = result
         path.write_text(report.document(results, about, settings))
         for line in report.describe(engine.name, result):
@@ -82,6 +83,7 @@ def main() -> int:
         now = time.monotonic()
         took = "failed after" if "error" in result else "took"
         show(f"{took} {now - started:.0f} s, {(now - begun) / 60:.0f} min in all")
+    broker.close()
     for group in complete_groups(options):
         own = {case.name: results[case.name] for case in GROUPS[group]}
         (options.output / f"latest-{group}.json").write_text(report.document(own, about, settings))

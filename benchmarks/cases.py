@@ -6,6 +6,7 @@ FIRESTEEL = "firesteel"
 FIRESTEEL_ROCKSDB = "firesteel_rocksdb"
 PYFLINK = "pyflink"
 BYTEWAX = "bytewax"
+QUIX = "quix"
 ONE_LOOP = "one_bare_loop"
 TWO_LOOPS = "two_bare_loops"
 
@@ -37,6 +38,7 @@ ENGINES = {
             variables={"_python_worker_execution_mode": "process"},
         ),
         Engine(BYTEWAX, "bytewax", environment="bytewax"),
+        Engine(QUIX, "quix", environment="quix"),
         Engine(ONE_LOOP, "python", ("--parallelism", "1")),
         Engine(TWO_LOOPS, "python", ("--parallelism", "2")),
     )
@@ -57,7 +59,8 @@ class Case:
     title: str
     program: str
     kind: str
-    """``rate`` (records a second), ``startup`` (seconds to the first output) or ``report`` (figures only)."""
+    """``rate`` (records a second), ``startup`` (seconds to the first output), ``latency`` (from a record in Kafka to
+    its result) or ``report`` (figures only)."""
     engines: tuple[str, ...]
     records: int = 0
     arguments: tuple[str, ...] = ()
@@ -67,6 +70,8 @@ class Case:
     """How long the large run of an engine may take: where the warm-up shows that it would take longer, it gets fewer
     records still."""
     aims: tuple[Aim, ...] = ()
+    kafka_bytes: int = 0
+    """The size of the records that a broker holds for this case; 0 means that it needs none."""
 
     def records_for(self, engine: str, asked: int | None, quick: bool) -> int:
         records = asked or self.records

@@ -1,6 +1,6 @@
 """What is measured, on which engines, and what Firesteel aims at, in groups."""
 
-from benchmarks.cases import BYTEWAX, FIRESTEEL, FIRESTEEL_ROCKSDB, ONE_LOOP, PYFLINK, TWO_LOOPS, Aim, Case
+from benchmarks.cases import BYTEWAX, FIRESTEEL, FIRESTEEL_ROCKSDB, ONE_LOOP, PYFLINK, QUIX, TWO_LOOPS, Aim, Case
 
 ALL = (FIRESTEEL, PYFLINK, BYTEWAX, ONE_LOOP, TWO_LOOPS)
 RECORDS = 5_000_000
@@ -158,12 +158,38 @@ RECOVERY = (
     ),
 )
 
+KAFKA_ENGINES = (FIRESTEEL, PYFLINK, QUIX, BYTEWAX, TWO_LOOPS)
+
+KAFKA = (
+    *(
+        Case(
+            f"kafka_{work}_{size}",
+            f"{title}, records of {size} bytes",
+            "kafka",
+            "rate",
+            engines,
+            records=1_000_000,
+            arguments=arguments,
+            most_records={PYFLINK: 300_000, QUIX: 200_000, BYTEWAX: 300_000},
+            aims=aims,
+            kafka_bytes=size,
+        )
+        for size in (100, 1000)
+        for work, title, engines, arguments, aims in (
+            ("count", "Kafka to count per key to Kafka", KAFKA_ENGINES, (), (Aim(PYFLINK, 10), Aim(QUIX, 2))),
+            ("read", "reading Kafka", (FIRESTEEL, PYFLINK, TWO_LOOPS), ("--read",), (Aim(TWO_LOOPS, 0.5),)),
+        )
+    ),
+    Case("kafka_latency", "a record in Kafka to its result", "kafka", "latency", KAFKA_ENGINES, kafka_bytes=100),
+)
+
 GROUPS: dict[str, tuple[Case, ...]] = {
     "engine": ENGINE,
     "state": STATE,
     "windows": WINDOWS,
     "nexmark": NEXMARK,
     "recovery": RECOVERY,
+    "kafka": KAFKA,
 }
 
 CASES = {case.name: case for cases in GROUPS.values() for case in cases}
@@ -174,8 +200,11 @@ MANY_KEYS = ("keyed_count_10k", "keyed_count_1m", 2.0)
 LIMITS = (
     ("checkpointing", "throughput_lost", 0.1),
     ("recovery_10m", "savepoint_seconds", 120.0),
+    ("kafka_count_100", "commit_ms", 50.0),
+    ("kafka_count_1000", "commit_ms", 50.0),
 )
-"""Figures of reports that should not be higher: throughput that checkpoints cost, a savepoint's seconds."""
+"""Figures that should not be higher: throughput that checkpoints cost, seconds of a savepoint, milliseconds of a
+commit."""
 
 LARGE_STATE = ("large_state", 1.3)
 """A batch of 1,000 records among many keys should take at most so many times as long as among 10,000."""

@@ -12,9 +12,32 @@ BENCH = ROOT / ".bench"
 REQUIREMENTS: dict[str, tuple[tuple[str, ...], ...]] = {
     # PyFlink's dependencies build with what they find in the environment, hence the step before.
     "pyflink": (("setuptools<80", "wheel"), ("apache-flink==2.3.0",)),
-    "bytewax": (("bytewax>=0.21,<0.22",),),
+    "bytewax": (("bytewax[kafka]>=0.21,<0.22",),),
+    "quix": (("quixstreams>=3.28,<4",),),
 }
 """What is installed in each environment, step by step."""
+
+
+KAFKA_JAR = "flink-sql-connector-kafka-5.0.0-2.2.jar"
+"""PyFlink's connector for Kafka: the newest that there is, made for Flink 2.2."""
+
+
+def kafka_jar() -> Path:
+    """The connector's JAR, fetched by Maven if need be."""
+    path = BENCH / "jars" / KAFKA_JAR
+    if not path.exists():
+        artifact, version = KAFKA_JAR.removesuffix(".jar").split("-kafka-")
+        coordinates = f"org.apache.flink:{artifact}-kafka:{version}"
+        command = [
+            "mvn",
+            "-q",
+            "-B",
+            "dependency:copy",
+            f"-Dartifact={coordinates}",
+            f"-DoutputDirectory={path.parent}",
+        ]
+        subprocess.run(command, check=True)
+    return path
 
 
 def python_of(name: str | None) -> Path:

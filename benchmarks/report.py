@@ -125,6 +125,8 @@ def describe(engine: str, result: dict[str, Any]) -> list[str]:
     if "rate" in result:
         shown = f"{result['rate']:>12,.0f}" if result["rate"] else f"{'too noisy':>12}"
         about = f"{result['records']:,} records{spread(result['rates'])}{memory(result)}"
+        if "commit_ms" in result:
+            about += f"; a commit takes {result['commit_ms']:.0f} ms"
         return [f"{engine:<20}{shown} records/s   ({about})"]
     if "seconds" in result:
         return [f"{engine:<20}{result['seconds']:>12.2f} s to the first output"]

@@ -10,11 +10,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.cases import FIRESTEEL, Case, Engine
 from benchmarks.environments import ROOT, python_of
+from benchmarks.kafka import Broker
 from benchmarks.programs.processes import descendants
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
@@ -26,10 +28,27 @@ Show = Callable[[str], None]
 
 
 def run(
-    case: Case, engine: Engine, records: int, repeats: int, timeout: float = TIMEOUT, show: Show = lambda line: None
+    case: Case,
+    engine: Engine,
+    records: int,
+    repeats: int,
+    timeout: float = TIMEOUT,
+    show: Show = lambda line: None,
+    broker: Broker | None = None,
 ) -> Result:
     """The measurement, or ``{"error": …}`` if the program failed or took too long: the others shall go on."""
     try:
+        if case.kafka_bytes:
+            assert broker is not None
+            engine = replace(engine, variables={**engine.variables, **broker.prepared(case, engine, records)})
+        if case.kind == "latency":
+            assert broker is not None
+            with started([*command_of(case, engine), "--live"], variables_of(engine), timeout) as process:
+                try:
+                    return broker.latency(process)
+                finally:
+                    end(process)
+                    process.returncode = 0
         if case.kind == "startup":
             return time_starts(command_of(case, engine), variables_of(engine), timeout)
         options = ["--records", str(records)] if case.records else []

@@ -8,14 +8,16 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from chaos.outcome import Outcome, table
-from chaos.read_only import can_mount
-from chaos.scenario import Scenario, run_scenario
-from firesteel.testing import CrashPoint
-
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
 
+from kafka_server import KafkaServer, why_not
 from postgres_server import PostgresServer
+
+from chaos.kafka_faults import KafkaPoint
+from chaos.outcome import Outcome, table
+from chaos.read_only import can_mount
+from chaos.scenario import Scenario, run_kafka_scenario, run_scenario
+from firesteel.testing import CrashPoint
 
 SCENARIOS = (
     Scenario("commit protocol", points=tuple(CrashPoint)),
@@ -28,40 +30,70 @@ SCENARIOS = (
     Scenario("cluster: executor", ("executor",), 10, cluster=True),
     Scenario("cluster: all", ("driver", "worker", "executor"), 10, cluster=True),
 )
+ONE_SINK = tuple(point for point in CrashPoint if point is not CrashPoint.BETWEEN_SINKS)
+KAFKA_SCENARIOS = (
+    Scenario("Kafka: commit protocol", points=(*ONE_SINK, *KafkaPoint)),
+    Scenario("Kafka: driver", ("driver",), 6),
+    Scenario("Kafka: Python worker", ("worker",), 8),
+    Scenario("Kafka: broker", ("broker",), 6),
+    Scenario("Kafka: connections", ("connections",), 12),
+    Scenario("Kafka: zombie", ("zombie",), 3),
+    Scenario("Kafka: all", ("driver", "worker", "broker", "connections", "zombie"), 12),
+)
 MECHANISMS = ("two-phase", "commit-log")
 
 
 def main() -> int:
+    names = [one.name for one in (*SCENARIOS, *KAFKA_SCENARIOS)]
     parser = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
-    parser.add_argument("--scenario", choices=[one.name for one in SCENARIOS], help="one of them only")
+    parser.add_argument("--scenario", choices=names, action="append", help="one of them only; may be given again")
     parser.add_argument("--kills", type=int, help="how many kills at random moments, instead of the scenario's own")
     parser.add_argument("--seed", type=int, default=1, help="of the random moments (default 1)")
     parser.add_argument("--without", choices=MECHANISMS, action="append", default=[], help="switch a mechanism off")
     parser.add_argument("--keep", type=Path, help="a folder for all files, which stay there")
     chosen = parser.parse_args()
+    wanted = chosen.scenario or names
     outcomes: list[Outcome] = []
-    with tempfile.TemporaryDirectory(prefix="firesteel-chaos-") as temporary, PostgresServer() as server:
-        for number, one in enumerate(SCENARIOS):
-            if chosen.scenario not in (None, one.name):
-                continue
-            if "read-only" in one.targets and not can_mount(Path(temporary) / "probe"):
-                print(f"{one.name}: left out, since this process may not mount", file=sys.stderr, flush=True)
-                continue
-            scenario = replace(one, seed=chosen.seed, without=tuple(chosen.without))
-            if chosen.kills is not None and scenario.targets:
-                scenario = replace(scenario, kills=chosen.kills)
-            name = f"chaos_{number}"
-            with server.database(name) as url:
-                parameters = server.parameters(name)
-                del parameters["autocommit"]
-                folder = (chosen.keep or Path(temporary)) / name
-                outcomes.append(run_scenario(scenario, folder, parameters, url, server.crash))
-            # One line as soon as it is known; the table comes at the end.
-            print(table(outcomes[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
+
+    def note(outcome: Outcome) -> None:
+        # One line as soon as it is known; the table comes at the end.
+        outcomes.append(outcome)
+        print(table(outcomes[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
+
+    def as_chosen(one: Scenario) -> Scenario:
+        scenario = replace(one, seed=chosen.seed, without=tuple(chosen.without))
+        return replace(scenario, kills=chosen.kills) if chosen.kills is not None and one.targets else scenario
+
+    with tempfile.TemporaryDirectory(prefix="firesteel-chaos-") as temporary:
+        folder = chosen.keep or Path(temporary)
+        if any(one.name in wanted for one in SCENARIOS):
+            with PostgresServer() as server:
+                for number, one in enumerate(SCENARIOS):
+                    if one.name in wanted and may_run(one, Path(temporary)):
+                        name = f"chaos_{number}"
+                        with server.database(name) as url:
+                            parameters = server.parameters(name)
+                            del parameters["autocommit"]
+                            note(run_scenario(as_chosen(one), folder / name, parameters, url, server.crash))
+        if any(one.name in wanted for one in KAFKA_SCENARIOS):
+            if (missing := why_not()) is not None:
+                print(f"Kafka: left out. {missing}", file=sys.stderr, flush=True)
+            else:
+                with KafkaServer() as broker:
+                    for number, one in enumerate(KAFKA_SCENARIOS):
+                        if one.name in wanted:
+                            note(run_kafka_scenario(as_chosen(one), folder / f"kafka_{number}", broker))
     print(table(outcomes))
     for outcome in outcomes:
         print(*outcome.explain(), sep="\n", end="\n" if outcome.explain() else "")
-    return 0 if all(outcome.good for outcome in outcomes) else 1
+    return 0 if outcomes and all(outcome.good for outcome in outcomes) else 1
+
+
+def may_run(scenario: Scenario, folder: Path) -> bool:
+    if "read-only" in scenario.targets and not can_mount(folder / "probe"):
+        print(f"{scenario.name}: left out, since this process may not mount", file=sys.stderr, flush=True)
+        return False
+    return True
 
 
 if __name__ == "__main__":

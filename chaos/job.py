@@ -1,4 +1,5 @@
-"""The job that is killed: keyed counts, timers and windows over generated records, into PostgreSQL and into files.
+"""The job that is killed: keyed counts, timers and windows, from a generator into PostgreSQL and files, or from Kafka
+to Kafka.
 
     python -m chaos.job SETTINGS.json
 
@@ -21,8 +22,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from chaos.kafka_faults import FaultySink
 from firesteel.common import Configuration, Duration, Time, Types, WatermarkStrategy
-from firesteel.common.serialization import Encoder
+from firesteel.common.serialization import DeserializationSchema, Encoder
 from firesteel.common.watermark_strategy import TimestampAssigner
 from firesteel.datastream import (
     CheckpointedFunction,
@@ -34,10 +36,18 @@ from firesteel.datastream import (
     RuntimeContext,
     StreamExecutionEnvironment,
 )
-from firesteel.datastream.connectors.base import Sink
+from firesteel.datastream.connectors.base import Sink, Source
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
 from firesteel.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
+from firesteel.datastream.connectors.kafka import (
+    DeliveryGuarantee,
+    KafkaOffsetsInitializer,
+    KafkaRecordSerializationSchema,
+    KafkaSink,
+    KafkaSource,
+    KafkaTopicPartition,
+)
 from firesteel.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from firesteel.datastream.window import TumblingEventTimeWindows
 from firesteel.engine.commit_log import CommitLog
@@ -65,6 +75,9 @@ class Plan:
     """Mechanisms that are switched off, to see the suite go red. ``two-phase``: rows are in the table before the batch
     is done. ``commit-log``: a driver that is started again does not look what its predecessor had left to commit."""
     settings: dict[str, str] = field(default_factory=dict)
+    kafka: dict[str, str] = field(default_factory=dict)
+    """``servers``, and the topics ``source`` and ``results``, where the records come from Kafka and the results go
+    there. ``crashes`` is a folder with crash points of the sink."""
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self)))
@@ -155,7 +168,9 @@ class Summary(ProcessWindowFunction[Any, Any, Any, Any]):
 
 def results(env: StreamExecutionEnvironment, plan: Plan) -> DataStream:
     """All results of the job."""
-    source = DataGeneratorSource(lambda n: (n % KEYS, n), plan.records, plan.rate)
+    source: Source[Any, Any] = DataGeneratorSource(lambda n: (n % KEYS, n), plan.records, plan.rate)
+    if plan.kafka:
+        source = kafka_source(plan)
     watermarks = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(1))
     records = env.from_source(source, watermarks.with_timestamp_assigner(EventTime()), "records").uid("records")
     keyed = records.key_by(lambda record: record[0], key_type=Types.INT())
@@ -163,15 +178,33 @@ def results(env: StreamExecutionEnvironment, plan: Plan) -> DataStream:
     windows = keyed.window(TumblingEventTimeWindows.of(Time.seconds(5))).process(Summary(), output_type=RESULT)
     union_state = keyed.map(UnionNumbering(), output_type=RESULT).uid("union")
     rate = plan.rate / RECORDS_PER_RULE if plan.rate else None
-    source = DataGeneratorSource(lambda n: n, plan.records // RECORDS_PER_RULE, rate)
+    numbers = DataGeneratorSource(lambda n: n, plan.records // RECORDS_PER_RULE, rate)
     ahead = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(AtOnce())
-    rules = env.from_source(source, ahead, "rules").uid("rules").broadcast(RULES)
+    rules = env.from_source(numbers, ahead, "rules").uid("rules").broadcast(RULES)
     ruled = keyed.connect(rules).process(Rules(), output_type=RESULT).uid("ruled")
     return numbered.union(windows.uid("windows"), union_state, ruled)
 
 
+def kafka_source(plan: Plan) -> KafkaSource:
+    """Ends with the last record, which is not there yet when the job starts."""
+    topic = plan.kafka["source"]
+    ends = {KafkaTopicPartition(topic, part): (plan.records + 1 - part) // 2 for part in (0, 1)}
+    builder = KafkaSource.builder().set_bootstrap_servers(plan.kafka["servers"]).set_topics(topic)
+    builder = builder.set_group_id(topic).set_starting_offsets(KafkaOffsetsInitializer.earliest())
+    builder = builder.set_bounded(KafkaOffsetsInitializer.offsets(ends))
+    return builder.set_value_only_deserializer(Numbers()).build()
+
+
+class Numbers(DeserializationSchema):
+    def deserialize(self, message: bytes) -> Any:
+        number = int(message)
+        return number % KEYS, number
+
+
 def sinks(plan: Plan) -> dict[str, Sink]:
     """By uid."""
+    if plan.kafka:
+        return {"to-kafka": kafka_sink(plan)}
     builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(plan.url)
     # By the driver's environment: the executors of a cluster have another one.
     options = builder.with_user_name(os.environ["PGUSER"]).with_password(os.environ["PGPASSWORD"]).build()
@@ -184,6 +217,15 @@ def sinks(plan: Plan) -> dict[str, Sink]:
         .build()
     )
     return {"to-postgres": make("INSERT INTO results VALUES (?, ?, ?, ?)", RESULT, options), "to-files": files}
+
+
+def kafka_sink(plan: Plan) -> Sink:
+    schema = KafkaRecordSerializationSchema.builder().set_topic(plan.kafka["results"])
+    records = schema.set_value_serialization_schema(lambda row: ",".join(map(str, row)).encode()).build()
+    guarantee = DeliveryGuarantee.AT_LEAST_ONCE if "two-phase" in plan.without else DeliveryGuarantee.EXACTLY_ONCE
+    builder = KafkaSink.builder().set_bootstrap_servers(plan.kafka["servers"]).set_record_serializer(records)
+    sink = builder.set_delivery_guarantee(guarantee).set_transactional_id_prefix(plan.kafka["results"]).build()
+    return FaultySink(sink, plan.kafka.get("crashes")) if "two-phase" not in plan.without else sink
 
 
 def build(plan: Plan) -> StreamExecutionEnvironment:

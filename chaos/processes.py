@@ -7,7 +7,7 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["MARK", "Process", "executors", "family", "kill", "python_workers"]
+__all__ = ["MARK", "Process", "executors", "family", "freeze", "kill", "python_workers", "wake"]
 
 MARK = "FIRESTEEL_CHAOS_RUN"
 
@@ -60,8 +60,22 @@ def executors(processes: dict[int, Process]) -> list[Process]:
 
 def kill(pid: int) -> bool:
     """Whether there was somebody to kill."""
+    return _signal(pid, signal.SIGKILL)
+
+
+def freeze(pid: int) -> bool:
+    """Stops a process until it is woken."""
+    return _signal(pid, signal.SIGSTOP)
+
+
+def wake(pid: int) -> bool:
+    """Lets a process go on that was frozen."""
+    return _signal(pid, signal.SIGCONT)
+
+
+def _signal(pid: int, number: signal.Signals) -> bool:
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
     except ProcessLookupError:
         return False
     return True

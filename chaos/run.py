@@ -9,15 +9,12 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import psycopg
 
 from chaos.job import Plan
 from chaos.outcome import Outcome
-from chaos.processes import MARK, executors, family, kill, python_workers
+from chaos.outside import Outside
+from chaos.processes import MARK, executors, family, freeze, kill, python_workers, wake
 from chaos.read_only import read_only
 
 __all__ = ["Run"]
@@ -39,22 +36,19 @@ class Run:
         self,
         plan: Plan,
         folder: Path,
-        database: dict[str, Any],
+        outside: Outside,
         outcome: Outcome,
         executors_mark: str | None,
         seed: int,
-        crash_database: Callable[[float], None] | None = None,
     ) -> None:
-        self._folder, self._database, self._outcome = folder, database, outcome
+        self._folder, self._outside, self._outcome = folder, outside, outcome
         self._mark = uuid.uuid4().hex
         self._tasks_mark = executors_mark or self._mark
         """What the processes that run tasks are known by: those of a cluster are not the job's children."""
-        self._crash_database = crash_database
         self._random = random.Random(seed)
         self._may_fail = False
         """Whether the job may end by itself, with an error: a folder that cannot be written is no passing failure."""
         self._process: subprocess.Popen[bytes] | None = None
-        self._asked: psycopg.Connection[Any] | None = None
         plan.save(folder / "plan.json")
 
     def through(self, kills: int, targets: tuple[str, ...], gap: tuple[float, float], early: int = 0) -> None:
@@ -71,7 +65,7 @@ class Run:
                     break
                 alive = self._kill(self._random.choice(targets))
             while alive:
-                alive = self._wait_for_results(self._count())
+                alive = self._wait_for_results(self._outside.count())
         finally:
             self._stop()
         self._outcome.seconds = time.monotonic() - began
@@ -84,8 +78,7 @@ class Run:
         environment = kept | {
             MARK: self._mark,
             "FIRESTEEL_WARMUP": "off",
-            "PGUSER": self._database["user"],
-            "PGPASSWORD": self._database["password"],
+            **self._outside.environment,
             "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}",
         }
         with (self._folder / "job.log").open("ab") as log:
@@ -95,13 +88,6 @@ class Run:
     def _ended(self) -> int | None:
         assert self._process is not None
         return self._process.poll()
-
-    def _count(self) -> int:
-        if self._asked is None or self._asked.broken:
-            self._asked = psycopg.connect(autocommit=True, **self._database)
-        row = self._asked.execute("SELECT count(*) FROM results").fetchone()
-        assert row is not None
-        return int(row[0])
 
     def _wait_for_results(self, before: int, killed: float | None = None) -> bool:
         """Whether the job lives and has more results than ``before``. If its driver died it is started again."""
@@ -116,8 +102,8 @@ class Run:
                 # At once, as a supervisor does it: what is left of the old one must not matter.
                 self._outcome.restarts += 1
                 self._process = self._started()
-                killed, before = killed or time.monotonic(), max(before, self._count())
-            elif self._count() > before:
+                killed, before = killed or time.monotonic(), max(before, self._outside.count())
+            elif self._outside.count() > before:
                 if killed is not None:
                     self._outcome.recoveries.append(time.monotonic() - killed)
                 return True
@@ -128,20 +114,19 @@ class Run:
 
     def _kill(self, target: str) -> bool:
         """Kills something. Whether the job lives and has new results then."""
-        before = self._count()
+        before = self._outside.count()
         killed = time.monotonic()
-        if target == "database":
-            assert self._crash_database is not None
-            assert self._asked is not None
-            self._asked.close()
-            self._asked = None
-            # Sometimes it is back before anybody noticed, sometimes a restart of the job finds nobody there.
-            self._crash_database(self._random.uniform(0, 3))
+        zombie = None
+        if target in self._outside.misfortunes:
+            self._outside.misfortunes[target](self._random)
         elif target == "read-only":
             self._may_fail = True
             read_only(self._folder / "checkpoint", self._random.uniform(0.5, 3))
         elif target == "second start":
             self._refused()
+        elif target == "zombie":
+            if (zombie := self._frozen_worker()) is None:
+                return True
         elif target in SIGNALS:
             assert self._process is not None
             self._process.send_signal(SIGNALS[target])
@@ -151,7 +136,21 @@ class Run:
         self._outcome.kills[target] += 1
         # What was under way may still be committed; what counts is the first result after that.
         time.sleep(0.05)
-        return self._wait_for_results(max(before, self._count()), killed)
+        try:
+            return self._wait_for_results(max(before, self._outside.count()), killed)
+        finally:
+            if zombie is not None:
+                wake(zombie)
+
+    def _frozen_worker(self) -> int | None:
+        """Stops a worker and kills its driver. Another one takes over; then the worker goes on with what it did."""
+        victim = self._victim("worker")
+        if victim is None or not freeze(victim):
+            return None
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+        return victim
 
     def _kill_early(self) -> None:
         assert self._process is not None
@@ -175,8 +174,7 @@ class Run:
 
     def _stop(self) -> None:
         """Nothing of the job stays, however this ends."""
-        if self._asked is not None:
-            self._asked.close()
+        self._outside.close()
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()

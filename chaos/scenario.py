@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import psycopg
+from kafka_server import KafkaServer
 
-from chaos.check import compare, in_files, without_faults
+from chaos.check import without_faults
 from chaos.cluster import standalone_cluster
 from chaos.job import Plan
+from chaos.kafka_faults import KafkaCrashes, KafkaPoint
+from chaos.kafka_outside import KafkaOutside
 from chaos.outcome import Outcome
+from chaos.outside import Outside, PostgresAndFiles
 from chaos.run import Run
-from firesteel.testing import CommitCrashes, CrashPoint
+from firesteel.testing import CrashPoint
 
-__all__ = ["Scenario", "run_scenario"]
+__all__ = ["Scenario", "run_kafka_scenario", "run_scenario"]
 
 RATE = 1500.0
+WHILE_RECOVERING = (KafkaPoint.RECOVERING, KafkaPoint.REPEATING)
+"""Points that only a job comes by that was killed before: the first time is the right one."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +35,15 @@ class Scenario:
     name: str
     targets: tuple[str, ...] = ()
     """What is killed at random moments: ``driver``, ``worker`` (a Python process of tasks), ``executor``, ``database``
-    (which comes back), ``read-only`` (the checkpoint folder, which can be written again later), ``interrupt`` and
-    ``terminate`` (signals to the driver), ``second start`` (of a driver with the same folder)."""
+    and ``broker`` (which come back), ``connections`` (to the broker, which are cut), ``zombie`` (a worker is frozen,
+    its driver killed, and the worker goes on when another driver is at work), ``read-only`` (the checkpoint folder,
+    which can be written again later), ``interrupt`` and ``terminate`` (signals to the driver), ``second start`` (of a
+    driver with the same folder)."""
     kills: int = 0
     early: int = 0
     """Kills of the driver while it starts and has its first batch, before there are results."""
-    points: tuple[CrashPoint, ...] = ()
-    """Points of the commit protocol at which a process is killed on purpose, once each."""
+    points: tuple[CrashPoint | KafkaPoint, ...] = ()
+    """Points of the commit protocol, or inside of Kafka's sink, at which a process is killed on purpose, once each."""
     cluster: bool = False
     """On a standalone cluster, not in one JVM."""
     seed: int = 1
@@ -65,31 +71,47 @@ def run_scenario(
 ) -> Outcome:
     """Runs a scenario in a folder and a database of its own, whose server can be crashed for some seconds."""
     folder.mkdir(parents=True, exist_ok=True)
-    with psycopg.connect(**database) as connection:
-        connection.execute("CREATE TABLE results (kind text, key int, n bigint, value bigint)")
+    plan = Plan(scenario.records, RATE, url, str(folder / "files"), list(scenario.without))
+    return _run(scenario, folder, plan, PostgresAndFiles(database, crash_database))
+
+
+def run_kafka_scenario(scenario: Scenario, folder: Path, server: KafkaServer) -> Outcome:
+    """The same with topics of its own for the records and for the results."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with server.proxy() as proxy:
+        outside = KafkaOutside(server, proxy, scenario.records, RATE)
+        plan = Plan(scenario.records, RATE, without=list(scenario.without), kafka=outside.settings)
+        return _run(scenario, folder, plan, outside)
+
+
+def _run(scenario: Scenario, folder: Path, plan: Plan, outside: Outside) -> Outcome:
+    outcome = Outcome(scenario.name, scenario.records)
     with _master(scenario, folder) as (master, executors):
         settings = {"firesteel.master": master, "firesteel.checkpoint.dir": str(folder / "checkpoint")}
         crashes = None
         if scenario.points:
             (folder / "crashes").mkdir()
-            words = {point: ["pass"] * passes + ["kill"] for point, passes in _passes(scenario).items()}
-            crashes = CommitCrashes(words, str(folder / "crashes"))
+            actions = {point: ["pass"] * passes + ["kill"] for point, passes in _passes(scenario).items()}
+            crashes = KafkaCrashes(actions, str(folder / "crashes"))
             settings |= crashes.config
-        plan = Plan(scenario.records, RATE, url, str(folder / "files"), list(scenario.without), settings)
-        outcome = Outcome(scenario.name, scenario.records)
-        run = Run(plan, folder, database, outcome, executors, scenario.seed, crash_database)
+            if plan.kafka:
+                plan = replace(plan, kafka={**plan.kafka, "crashes": crashes.folder})
+        plan = replace(plan, settings=settings)
+        run = Run(plan, folder, outside, outcome, executors, scenario.seed)
         run.through(scenario.kills, scenario.targets, scenario.gap, scenario.early)
     if crashes is not None:
         for point, passes in _passes(scenario).items():
             outcome.kills[point] += int(crashes.reached(point) > passes)
-    _check(plan, database, outcome)
+    outside.check(plan, without_faults(plan), outcome)
     return outcome
 
 
 def _passes(scenario: Scenario) -> dict[CrashPoint | str, int]:
     """How often each crash point is passed before the job is killed there. One after the other, with some batches in
     between, so that each time something was committed before and something comes after."""
-    return {point: 2 + 4 * number for number, point in enumerate(scenario.points)}
+    at_work = [point for point in scenario.points if point not in WHILE_RECOVERING]
+    passes: dict[CrashPoint | str, int] = {point: 2 + 4 * number for number, point in enumerate(at_work)}
+    return passes | dict.fromkeys((point for point in scenario.points if point in WHILE_RECOVERING), 0)
 
 
 @contextmanager
@@ -101,14 +123,3 @@ def _master(scenario: Scenario, folder: Path) -> Iterator[tuple[str, str | None]
     mark = uuid.uuid4().hex
     with standalone_cluster(folder, mark) as address:
         yield address, mark
-
-
-def _check(plan: Plan, database: dict[str, Any], outcome: Outcome) -> None:
-    expected = without_faults(plan)
-    with psycopg.connect(**database) as connection:
-        rows = connection.execute("SELECT kind, key, n, value FROM results").fetchall()
-        prepared = "SELECT count(*) FROM pg_prepared_xacts WHERE database = current_database()"
-        left = connection.execute(prepared).fetchone()
-    outcome.left = left[0] if left else 0
-    outcome.differences["PostgreSQL"] = compare(Counter(rows), expected)
-    outcome.differences["files"] = compare(in_files(Path(plan.folder)), expected)

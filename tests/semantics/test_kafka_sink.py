@@ -7,9 +7,11 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 from kafkakit import Broker
 
 from firesteel.common import SimpleStringSchema, Types
+from firesteel.connectors.kafka.producing import Producing
 from firesteel.connectors.kafka.properties import KafkaProperties
 from firesteel.connectors.kafka.transactions import Transactions
 from firesteel.datastream import StreamExecutionEnvironment
@@ -21,7 +23,7 @@ from firesteel.datastream.connectors.kafka import (
     KafkaTopicSelector,
     OutgoingRecord,
 )
-from firesteel.errors import JobExecutionError, ProgramError
+from firesteel.errors import ConnectorError, FailureKind, JobExecutionError, ProgramError
 from firesteel.testing import CommitCrashes, CrashPoint, run_pipeline
 
 pytestmark = pytest.mark.timeout(120)
@@ -105,6 +107,33 @@ def test_a_record_that_the_broker_refuses_fails_the_job_and_shows_nothing_of_its
     ):
         write(broker.sink(topic).build(), ["a", "x" * 5000, "b"])
     assert broker.values(topic) == []
+
+
+def test_the_record_that_is_refused_is_named_and_not_those_beside_it() -> None:
+    producer = Producing(KafkaProperties().having({"bootstrap.servers": "127.0.0.1:9"}))
+
+    def refused(code: int, size: int) -> None:
+        producer._not_delivered(KafkaError(code), _Refused(b"x" * size))
+
+    refused(KafkaError._INVALID_DIFFERENT_RECORD, 50)
+    refused(KafkaError.INVALID_RECORD, 5)
+    refused(KafkaError._INVALID_DIFFERENT_RECORD, 60)
+    with pytest.raises(
+        ConnectorError, match=r"writing a record of 5 bytes .*\(INVALID_RECORD\)\. .* needs keys"
+    ) as told:
+        producer.flush()
+    assert told.value.kind is FailureKind.PERMANENT, "it would be refused again"
+
+
+class _Refused:
+    def __init__(self, value: bytes) -> None:
+        self._value = value
+
+    def value(self) -> bytes:
+        return self._value
+
+    def topic(self) -> str:
+        return "somewhere"
 
 
 def test_a_transaction_timeout_that_the_broker_does_not_allow(broker: Broker) -> None:

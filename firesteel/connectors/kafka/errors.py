@@ -38,7 +38,11 @@ _MEANING: dict[str, tuple[FailureKind, str]] = {
         _PERMANENT,
         "Raise max.request.size of the sink and max.message.bytes of the topic, or make records smaller.",
     ),
-    "INVALID_RECORD": (_PERMANENT, "The topic does not take such a record; a compacted one needs keys, for example."),
+    "INVALID_RECORD": (
+        _PERMANENT,
+        "The topic does not take such a record: a compacted one needs keys, and a timestamp, which is the record's "
+        "event time, may be ahead of the broker's clock by message.timestamp.after.max.ms, an hour by default.",
+    ),
     "_FENCED": (_PASSING, "Another process has taken over, or has aborted the transaction."),
     "_INVALID_ARG": (_PERMANENT, "Check the properties that were set."),
     "_TRANSPORT": (_PASSING, "Check the address, and whether the brokers run."),

@@ -39,6 +39,7 @@ class Producing:
         self._properties = properties
         self._last = LastError()
         self._failed: Any = None
+        self._weight = (False, 0)
         self._sent = 0
         own = {
             "linger_ms": 5,
@@ -63,10 +64,14 @@ class Producing:
             raise self.explained(error, "the start of a producer") from None
 
     def _not_delivered(self, error: Any, message: Any) -> None:
-        # The broker refuses records together with those that were sent along: it is the largest that is too large.
+        # The broker refuses records together with those that were sent along. Some say so; of the others it is the
+        # largest that is too large.
+        if error is None:
+            return
         size = len(message.value() or b"")
-        if error is not None and (self._failed is None or size > self._failed[2]):
-            self._failed = (error, message.topic(), size)
+        weight = (error.code() != self._kafka.KafkaError._INVALID_DIFFERENT_RECORD, size)
+        if self._failed is None or weight > self._weight:
+            self._failed, self._weight = (error, message.topic(), size), weight
 
     def send(self, record: OutgoingRecord) -> None:
         """Hands a record to the client, which sends it in the background."""
