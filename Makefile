@@ -46,10 +46,10 @@ lint: $(STAMP) ## check style (ruff), types (mypy) and who imports whom (import-
 	$(BIN)/mypy examples
 	$(BIN)/lint-imports
 
-bench: $(STAMP) ## measure against PyFlink, Bytewax and plain Python (hours; GROUP=engine, state, windows, nexmark or recovery for a part)
+bench: $(STAMP) ## measure against PyFlink, Bytewax and plain Python (hours; GROUP=engine, state, windows, nexmark, recovery or kafka for a part)
 	$(BIN)/python -m benchmarks $(if $(GROUP),--group $(GROUP))
 
-chaos: $(STAMP) ## kill a real job dozens of times and compare what it gives (15 to 25 minutes; ARGS="--seed 7", needs PostgreSQL)
+chaos: $(STAMP) ## kill a real job dozens of times and compare what it gives (half an hour; ARGS="--seed 7", needs PostgreSQL and Maven)
 	$(BIN)/python -m chaos $(ARGS)
 
 clean: ## remove .venv, caches and what builds and runs left behind (the peers' environments in .bench stay)

@@ -33,8 +33,8 @@ SECONDS_TO_START = 120
 class Broker:
     """A broker that nobody needs until :meth:`prepared` is called."""
 
-    def __init__(self) -> None:
-        self._server: KafkaServer | None = None
+    def __init__(self, server: KafkaServer | None = None) -> None:
+        self._server = server
         self._stack = contextlib.ExitStack()
         self._filled: set[tuple[int, int]] = set()
         self._live: dict[str, str] = {}
@@ -45,7 +45,6 @@ class Broker:
     def prepared(self, case: Case, engine: Engine, records: int) -> dict[str, str]:
         """Makes the topics of a case. Returns the variables by which a program finds them."""
         if self._server is None:
-            # Small segments, and a page cache of its own: this is the broker that the tests use, with more memory.
             self._server = self._stack.enter_context(KafkaServer())
         name = f"results-{uuid.uuid4().hex[:8]}"
         self._server.create_topic(name, PARTS)

@@ -41,7 +41,12 @@ _WITH_POSTGRES = (
     "tests/unit/test_postgres_server.py",
 )
 
-_WITH_KAFKA = ("tests/semantics/test_kafka_", "tests/recovery/test_kafka_", "tests/examples/test_kafka_example.py")
+_WITH_KAFKA = (
+    "tests/semantics/test_kafka_",
+    "tests/recovery/test_kafka_",
+    "tests/examples/test_kafka_example.py",
+    "tests/bench/test_kafka_",
+)
 
 _PROGRAMS = ("tests/compat/test_against_pyflink.py", "tests/examples/")
 

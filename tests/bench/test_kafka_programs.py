@@ -1,0 +1,57 @@
+"""The programs of the group ``kafka`` count what is in the topics, and the broker's topics are what they expect."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from kafka_server import KafkaServer
+from kafkakit import Broker as Topics
+
+from benchmarks.cases import ENGINES, FIRESTEEL, TWO_LOOPS
+from benchmarks.catalogue import CASES
+from benchmarks.kafka import Broker
+from benchmarks.runner import PROGRAMS, command_of
+
+RECORDS = 500
+
+
+@pytest.fixture
+def bench_broker(kafka_server: KafkaServer) -> Iterator[Broker]:
+    broker = Broker(kafka_server)
+    yield broker
+    broker.close()
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("engine", [FIRESTEEL, TWO_LOOPS])
+def test_every_record_is_counted(
+    bench_broker: Broker,
+    broker: Topics,
+    engine: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    case = CASES["kafka_count_100"]
+    variables = bench_broker.prepared(case, ENGINES[engine], RECORDS)
+    for name, value in {**variables, "FIRESTEEL_MASTER": "memory"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.syspath_prepend(str(PROGRAMS))
+    monkeypatch.delitem(sys.modules, "kafka_settings", raising=False)
+    _, program, *own = command_of(case, ENGINES[engine])
+    monkeypatch.setattr(sys, "argv", [program, *own, "--records", str(RECORDS), "--parallelism", "2"])
+    runpy.run_path(program, run_name="__main__")
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert result["records"] == RECORDS
+    # One small run to get warm, a small one and a large one.
+    values = broker.values(variables["BENCH_KAFKA_RESULTS"])
+    assert len(values) == RECORDS + 2 * RECORDS // 5
+    assert {len(value.rpartition(":")[0]) for value in values} == {25}
+    counts = Counter(value.rpartition(":")[2] for value in values)
+    assert counts["1"] == len(values), "keys are many, records are few"
+    if engine == FIRESTEEL:
+        assert result["commit_ms"] > 0
