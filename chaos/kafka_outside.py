@@ -40,8 +40,10 @@ class KafkaOutside(Outside):
         name = f"chaos-{uuid.uuid4().hex[:8]}"
         self._source, self._results = f"{name}-records", f"{name}-results"
         for topic in (self._source, self._results):
-            # Some results have a timestamp at the end of time.
-            server.create_topic(topic, PARTITIONS, message_timestamp_after_max_ms=str(2**63 - 1))
+            # Results bear event time, which begins with 1970 and ends at the end of time: a topic would refuse the
+            # latter and delete the former.
+            limits = {"message_timestamp_after_max_ms": str(2**63 - 1), "retention_ms": "-1"}
+            server.create_topic(topic, PARTITIONS, **limits)
         self._records, self._rate = records, rate
         self._numbered = self._total = 0
         self.misfortunes = {"broker": self._crashes, "connections": self._cuts}
@@ -59,7 +61,7 @@ class KafkaOutside(Outside):
         return {"servers": self._proxy.servers, "source": self._source, "results": self._results}
 
     def _new_reader(self, settings: dict[str, Any]) -> Any:
-        common = {**self._common, "group.id": self._results, "enable.auto.commit": False}
+        common = {**self._common, "group.id": self._results, "auto.offset.reset": "error"}
         reader = self._kafka.Consumer({**common, "isolation.level": "read_committed", **settings})
         reader.assign([self._kafka.TopicPartition(self._results, number, 0) for number in range(PARTITIONS)])
         return reader
