@@ -28,21 +28,21 @@ def bench_broker(kafka_server: KafkaServer) -> Iterator[Broker]:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("engine", [FIRESTEEL, TWO_LOOPS])
+@pytest.mark.parametrize("peer", [FIRESTEEL, TWO_LOOPS])
 def test_every_record_is_counted(
     bench_broker: Broker,
     broker: Topics,
-    engine: str,
+    peer: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     case = CASES["kafka_count_100"]
-    variables = bench_broker.prepared(case, ENGINES[engine], RECORDS)
+    variables = bench_broker.prepared(case, ENGINES[peer], RECORDS)
     for name, value in {**variables, "FIRESTEEL_MASTER": "memory"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.syspath_prepend(str(PROGRAMS))
     monkeypatch.delitem(sys.modules, "kafka_settings", raising=False)
-    _, program, *own = command_of(case, ENGINES[engine])
+    _, program, *own = command_of(case, ENGINES[peer])
     monkeypatch.setattr(sys, "argv", [program, *own, "--records", str(RECORDS), "--parallelism", "2"])
     runpy.run_path(program, run_name="__main__")
     result = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -53,5 +53,5 @@ def test_every_record_is_counted(
     assert {len(value.rpartition(":")[0]) for value in values} == {25}
     counts = Counter(value.rpartition(":")[2] for value in values)
     assert counts["1"] == len(values), "keys are many, records are few"
-    if engine == FIRESTEEL:
+    if peer == FIRESTEEL:
         assert result["commit_ms"] > 0
