@@ -22,6 +22,7 @@ import hypothesis
 import pytest
 from kafkakit import broker, kafka_server
 from postgreskit import database, postgres_server, why_not
+from registrykit import registry, registry_server
 from s3kit import bucket, s3_server  # noqa: F401 - fixtures
 from sharing import IN_SESSION, Scheduler, group_of, in_order
 
@@ -29,7 +30,7 @@ from firesteel.common import Configuration
 from firesteel.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
 from firesteel.engine import backends
 
-__all__ = ["broker", "database", "kafka_server", "postgres_server"]
+__all__ = ["broker", "database", "kafka_server", "postgres_server", "registry", "registry_server"]
 
 ENGINES: dict[str, dict[str, str]] = {
     "memory": {"firesteel.master": "memory"},

@@ -21,9 +21,11 @@ from firesteel.datastream.checkpoint_config import CheckpointConfig
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.closeable_iterator import CloseableIterator
 from firesteel.datastream.connectors.base import Source
+from firesteel.datastream.connectors.file_source import FileSource
 from firesteel.datastream.data_stream import DataStream
 from firesteel.datastream.dependencies import Dependencies, check_executable
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
+from firesteel.datastream.formats.avro import AvroInputFormat
 from firesteel.datastream.slot_sharing_group import SlotSharingGroup
 from firesteel.datastream.state_backend import StateBackend
 from firesteel.errors import (
@@ -290,6 +292,16 @@ class StreamExecutionEnvironment:
         return self._source(
             f"Source: {source_name}", source, type_info or source.get_produced_type(), strategy=strategy
         )
+
+    def create_input(self, input_format: AvroInputFormat, type_info: TypeInformation | None = None) -> DataStream:
+        """A bounded stream of what an :class:`~firesteel.datastream.formats.avro.AvroInputFormat` reads."""
+        if not isinstance(input_format, AvroInputFormat):
+            raise ProgramError(
+                f"create_input() takes an AvroInputFormat, got {short_repr(input_format, 80)}. For other files there "
+                "is from_source() with a FileSource."
+            )
+        source = FileSource.for_bulk_file_format(input_format.format, input_format.path).build()
+        return self.from_source(source, WatermarkStrategy.no_watermarks(), "Custom File Source", type_info)
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8", errors: str = "strict") -> DataStream:
         """A bounded stream of the lines of a file, or of all files of a folder, that are there now: a path, or a URI

@@ -42,13 +42,13 @@ class AvroRows:
             raise ProgramError(f"Rows need the Avro schema of a record, got {text[:80]!r}.")
         self.type_info = kind
         library = fastavro()
-        self._stored = library.parse_schema(without_logical(self.schema))
+        self.stored = library.parse_schema(without_logical(self.schema))
         self._library = library
 
     def reader(self) -> Callable[[bytes], Any]:
         """A function from the bytes of a record to a row."""
         convert = self.converter_from_stored()
-        load, stored, open_bytes = self._library.schemaless_reader, self._stored, io.BytesIO
+        load, stored, open_bytes = self._library.schemaless_reader, self.stored, io.BytesIO
         return lambda message: convert(load(open_bytes(message), stored, None))
 
     def converter_from_stored(self) -> Callable[[Any], Any]:
@@ -60,7 +60,7 @@ class AvroRows:
     def writer(self) -> Callable[[Any], bytes]:
         """A function from an element to the bytes of a record."""
         convert = self.converter_to_stored()
-        dump, stored, open_bytes = self._library.schemaless_writer, self._stored, io.BytesIO
+        dump, stored, open_bytes = self._library.schemaless_writer, self.stored, io.BytesIO
 
         def write(element: Any) -> bytes:
             out = open_bytes()

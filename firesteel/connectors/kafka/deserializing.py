@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from firesteel.common.serialization import ByteArraySchema, DeserializationSchema, SimpleStringSchema
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.source import Records
-from firesteel.errors import InputError
+from firesteel.errors import ConnectorError, InputError
 
 __all__ = ["Deserializing", "KafkaRecord", "Undecodable"]
 
@@ -97,6 +97,9 @@ class Deserializing:
             try:
                 values += self._values([message])
                 kept.append(message)
+            except ConnectorError:
+                # A system that the schema asks, such as a registry, is away: the record must not be left out for that.
+                raise
             except Exception as error:
                 if self._undecodable is Undecodable.FAIL:
                     raise _failure(message, error) from error

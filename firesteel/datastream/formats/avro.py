@@ -4,13 +4,64 @@ from __future__ import annotations
 
 from typing import Any
 
-from firesteel.common.serialization import DeserializationSchema, SerializationSchema
+from firesteel.common.serialization import BulkWriterFactory, DeserializationSchema, SerializationSchema
 from firesteel.common.typeinfo import TypeInformation
+from firesteel.connectors.files.avro_files import AvroBlocks, AvroWriterFactory
+from firesteel.connectors.files.bulk_format import BulkFormat
+from firesteel.connectors.formats.avro_records import AvroSchema, GenericRecordAvroTypeInfo
 from firesteel.connectors.formats.avro_rows import AvroRows
 from firesteel.connectors.formats.compiling import undecodable, unwritable
 from firesteel.errors import ProgramError
 
-__all__ = ["AvroRowDeserializationSchema", "AvroRowSerializationSchema"]
+__all__ = [
+    "AvroBulkWriters",
+    "AvroInputFormat",
+    "AvroReaderFormat",
+    "AvroRowDeserializationSchema",
+    "AvroRowSerializationSchema",
+    "AvroSchema",
+    "GenericRecordAvroTypeInfo",
+]
+
+
+class AvroReaderFormat:
+    """Readers of Avro files for
+    :meth:`firesteel.datastream.connectors.file_system.FileSource.for_bulk_file_format`. PyFlink has
+    :class:`AvroInputFormat` only, which is for one path."""
+
+    @staticmethod
+    def for_generic(schema: AvroSchema | str) -> BulkFormat[dict[str, Any]]:
+        """Records as dicts, resolved to a schema: fields that it does not have are left out, those that the file does
+        not have take their defaults."""
+        return AvroBlocks(AvroSchema.of(schema), False)
+
+    @staticmethod
+    def for_row(schema: AvroSchema | str) -> BulkFormat[Any]:
+        """Records as rows, with the types that :class:`AvroRowDeserializationSchema` gives them."""
+        return AvroBlocks(AvroSchema.of(schema), True)
+
+
+class AvroInputFormat:
+    """An Avro file, or a folder of such, for
+    :meth:`~firesteel.datastream.StreamExecutionEnvironment.create_input`."""
+
+    def __init__(self, path: str, schema: AvroSchema) -> None:
+        self.path, self.format = path, AvroReaderFormat.for_generic(schema)
+        self._type_info = GenericRecordAvroTypeInfo(schema)
+
+    def get_produced_type(self) -> GenericRecordAvroTypeInfo:
+        """The type of generic records."""
+        return self._type_info
+
+
+class AvroBulkWriters:
+    """Writers of Avro files for :meth:`firesteel.datastream.connectors.file_system.FileSink.for_bulk_format`."""
+
+    @staticmethod
+    def for_generic_record(schema: AvroSchema | str, codec: str = "null") -> BulkWriterFactory:
+        """Elements are dicts that a schema describes; rows with names and dataclasses do as well. ``codec`` is
+        Firesteel's own: ``deflate`` compresses without another package."""
+        return AvroWriterFactory(AvroSchema.of(schema), codec)
 
 
 class AvroRowDeserializationSchema(DeserializationSchema):

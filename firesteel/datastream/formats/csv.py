@@ -5,14 +5,56 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from firesteel.common.serialization import DeserializationSchema, SerializationSchema
+from firesteel.common.serialization import BulkWriterFactory, DeserializationSchema, SerializationSchema
 from firesteel.common.typeinfo import RowTypeInfo, TypeInformation
+from firesteel.common.types import Row
+from firesteel.connectors.files.csv_files import CsvLines, CsvRecords, CsvWriterFactory
+from firesteel.connectors.files.csv_schema import CsvSchema, CsvSchemaBuilder
+from firesteel.connectors.files.stream_format import StreamFormat
 from firesteel.connectors.formats.compiling import row_type_of, undecodable, unwritable
 from firesteel.connectors.formats.csv_lines import Dialect, csv_text, single_character, splitting
 from firesteel.connectors.formats.csv_rows import row_reader, row_writer
 from firesteel.errors import ConfigurationError
 
-__all__ = ["CsvRowDeserializationSchema", "CsvRowSerializationSchema"]
+__all__ = [
+    "CsvBulkWriters",
+    "CsvReaderFormat",
+    "CsvRowDeserializationSchema",
+    "CsvRowSerializationSchema",
+    "CsvSchema",
+    "CsvSchemaBuilder",
+]
+
+
+class CsvReaderFormat(CsvRecords):
+    """Reads rows from files of CSV, for
+    :meth:`firesteel.datastream.connectors.file_system.FileSource.for_record_stream_format`.
+
+    >>> import io
+    >>> schema = CsvSchema.builder().add_number_column("id").add_string_column("name").set_use_header().build()
+    >>> form = CsvReaderFormat.for_schema(schema)
+    >>> list(form.read_records(io.BytesIO(b'id,name\\n7,"Ada\\nLovelace"\\n'), "-"))
+    [Row(id=7, name='Ada\\nLovelace')]
+    """
+
+    @staticmethod
+    def for_schema(schema: CsvSchema, multi_line: bool = True) -> StreamFormat[Row]:
+        """The rows of a schema.
+
+        A value in quotes may hold the end of a line, so that a file is read from its beginning, by one subtask. Where
+        no value does, ``multi_line=False`` lets many subtasks read a large file side by side.
+        """
+        return CsvReaderFormat(schema._parts) if multi_line else CsvLines(schema._parts)
+
+
+class CsvBulkWriters:
+    """Writers of CSV for :meth:`firesteel.datastream.connectors.file_system.FileSink.for_bulk_format`."""
+
+    @staticmethod
+    def for_schema(schema: CsvSchema) -> BulkWriterFactory:
+        """Elements are rows, tuples, dicts or objects with such attributes. With ``set_use_header`` each file begins
+        with the names of the columns."""
+        return CsvWriterFactory(schema._parts)
 
 
 class CsvRowDeserializationSchema(DeserializationSchema):

@@ -7,13 +7,35 @@ from typing import Any
 
 from firesteel.common.serialization import DeserializationSchema, SerializationSchema
 from firesteel.common.typeinfo import RowTypeInfo, TypeInformation
+from firesteel.connectors.files.json_files import JsonLines
+from firesteel.connectors.files.stream_format import StreamFormat
 from firesteel.connectors.formats.compiling import row_type_of, undecodable, unwritable
 from firesteel.connectors.formats.json_reading import json_reader
 from firesteel.connectors.formats.json_schemas import row_type_of_json_schema
 from firesteel.connectors.formats.json_writing import json_writer
 from firesteel.errors import ProgramError
 
-__all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
+__all__ = ["JsonReaderFormat", "JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
+
+
+class JsonReaderFormat(JsonLines):
+    """Reads rows from files with a JSON object a line, for
+    :meth:`firesteel.datastream.connectors.file_system.FileSource.for_record_stream_format`. Large files are read by
+    many subtasks. PyFlink has no such class.
+
+    >>> import io
+    >>> from firesteel.common import Types
+    >>> form = JsonReaderFormat.for_type(Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()]))
+    >>> list(form.read_records(io.BytesIO(b'{"id": 7, "name": "Ada"}\\n\\n{"id": 8}\\n'), "-"))
+    [Row(id=7, name='Ada'), Row(id=8, name=None)]
+    """
+
+    @staticmethod
+    def for_type(
+        type_info: TypeInformation, fail_on_missing_field: bool = False, ignore_parse_errors: bool = False
+    ) -> StreamFormat[Any]:
+        """The rows of a type; the settings are those of :class:`JsonRowDeserializationSchema`."""
+        return JsonReaderFormat(row_type_of(type_info, "JsonReaderFormat"), fail_on_missing_field, ignore_parse_errors)
 
 
 class JsonRowDeserializationSchema(DeserializationSchema):
