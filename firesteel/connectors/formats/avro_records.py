@@ -14,6 +14,7 @@ from firesteel.connectors.formats.avro_schemas import (
     Definitions,
     actual,
     is_nullable_union,
+    loaded,
     parsed,
 )
 from firesteel.connectors.formats.compiling import FieldError
@@ -31,7 +32,7 @@ class AvroSchema:
 
     def __init__(self, schema: str) -> None:
         self.parsed, self.definitions = parsed(schema)
-        self._text = json.dumps(json.loads(schema) if schema[:1] in '{["' else schema, separators=(",", ":"))
+        self._text = json.dumps(loaded(schema), separators=(",", ":"))
 
     @staticmethod
     def parse_string(json_schema: str) -> AvroSchema:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import io
-import json
 import struct
 from collections.abc import Callable
 from typing import Any
 
 from firesteel.connectors.formats.avro_records import AvroSchema, record_preparer
 from firesteel.connectors.formats.avro_rows import AvroRows
-from firesteel.connectors.formats.avro_schemas import Definitions, fastavro, without_logical
+from firesteel.connectors.formats.avro_schemas import Definitions, fastavro, loaded, without_logical
 from firesteel.connectors.formats.registry import SchemaRegistry
 from firesteel.errors import InputError
 
@@ -55,8 +54,8 @@ class RegistryReading:
         definitions: Definitions = {}
         try:
             for other in referred:
-                library.parse_schema(prepared(json.loads(other)), named_schemas=definitions)
-            written: Any = library.parse_schema(prepared(_loaded(text)), named_schemas=definitions)
+                library.parse_schema(prepared(loaded(other)), named_schemas=definitions)
+            written: Any = library.parse_schema(prepared(loaded(text)), named_schemas=definitions)
         except Exception as error:
             raise InputError(f"The schema {number} of {self._registry} cannot be read: {error}.") from None
         wanted = self._rows.stored if self._rows is not None else None if self._schema is None else self._schema.parsed
@@ -75,11 +74,6 @@ class RegistryReading:
 
 def _same(schema: Any) -> Any:
     return schema
-
-
-def _loaded(text: str) -> Any:
-    """A schema from a registry: JSON, or a name alone."""
-    return json.loads(text) if text[:1] in '{["' else text
 
 
 def _bare(schema: Any) -> Any:

@@ -13,6 +13,7 @@ __all__ = [
     "actual",
     "fastavro",
     "is_nullable_union",
+    "loaded",
     "logical_type",
     "parsed",
     "type_of",
@@ -48,14 +49,7 @@ def parsed(text: str) -> tuple[Any, Definitions]:
     library = fastavro()
     definitions: Definitions = {}
     try:
-        given = json.loads(text)
-    except (TypeError, ValueError) as error:
-        # A name alone is a schema, too.
-        if not isinstance(text, str) or text not in _PRIMITIVE:
-            raise ProgramError(f"This is no Avro schema: {error}.") from None
-        given = text
-    try:
-        schema = library.parse_schema(given, named_schemas=definitions)
+        schema = library.parse_schema(loaded(text), named_schemas=definitions)
     except Exception as error:
         reason = str(error) or type(error).__name__
         raise ProgramError(f"This is no Avro schema: {reason}.") from None
@@ -63,6 +57,16 @@ def parsed(text: str) -> tuple[Any, Definitions]:
 
 
 _PRIMITIVE = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+
+
+def loaded(text: str) -> Any:
+    """What the text of a schema says: JSON, or the name of a type alone.
+
+    >>> loaded(" int "), loaded('{"type": "int"}')
+    ('int', {'type': 'int'})
+    """
+    name = text.strip()
+    return name if name in _PRIMITIVE else json.loads(text)
 
 
 def without_logical(schema: Any) -> Any:

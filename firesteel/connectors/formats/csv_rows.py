@@ -34,6 +34,7 @@ from firesteel.errors import ProgramError
 
 __all__ = ["row_reader", "row_writer"]
 
+_NESTED = (BasicArrayTypeInfo, ObjectArrayTypeInfo, RowTypeInfo)
 _BITS = {BasicType.BYTE: 8, BasicType.SHORT: 16, BasicType.INT: 32, BasicType.LONG: 64}
 
 
@@ -49,24 +50,42 @@ def row_reader(
     """A function from the values of a line to a row. ``delimiters``: those of arrays, where a column has its own."""
     names, kinds = tuple(type_info.get_field_names()), type_info.get_field_types()
     own = list(delimiters) or [None] * len(names)
-    scope = Scope()
-    items = []
+    columns = []
     for position, (name, kind) in enumerate(zip(names, kinds, strict=True)):
         delimiter = own[position]
-        convert = _column_reader(
-            kind, name, dialect, ignoring, dialect.array_delimiter if delimiter is None else delimiter
-        )
-        items.append(f"v[{position}]" if convert is None else f"{scope.bind(convert)}(v[{position}])")
-    source = f"{scope.bind(_make_row)}({scope.bind(names)}, [{', '.join(items)}])"
-    convert_all = compile_expression(source, scope, f"reader of CSV as {type_info}")
+        delimiter = dialect.array_delimiter if delimiter is None else delimiter
+        columns.append(_column_reader(kind, name, dialect, ignoring, delimiter))
+    convert_all = _row_maker(names, columns, type_info)
+    # Without null literals values need no second look, unless one of them turns out to be wrong.
+    plain = dialect.null_literal is None
+    parsers = [
+        _parser(kind, name) if plain and not isinstance(kind, _NESTED) else column
+        for name, kind, column in zip(names, kinds, columns, strict=True)
+    ]
+    convert_quickly = _row_maker(names, parsers, type_info)
     count = len(names)
 
     def read(values: list[str]) -> Any:
         if len(values) != count:
             values = _adjusted(values, names, ignoring)
-        return convert_all(values)
+        try:
+            return convert_quickly(values)
+        except (ValueError, TypeError, ArithmeticError, AttributeError):
+            return convert_all(values)
 
     return read
+
+
+def _row_maker(
+    names: tuple[str, ...], columns: Sequence[Callable[[str], Any] | None], type_info: RowTypeInfo
+) -> Callable[[list[str]], Any]:
+    scope = Scope()
+    items = [
+        f"v[{position}]" if convert is None else f"{scope.bind(convert)}(v[{position}])"
+        for position, convert in enumerate(columns)
+    ]
+    source = f"{scope.bind(_make_row)}({scope.bind(names)}, [{', '.join(items)}])"
+    return compile_expression(source, scope, f"reader of CSV as {type_info}")
 
 
 def _adjusted(values: list[str], names: Sequence[str], ignoring: bool) -> list[Any]:
@@ -87,7 +106,7 @@ def _column_reader(
     kind: TypeInformation, place: str, dialect: Dialect, ignoring: bool, delimiter: str
 ) -> Callable[[str], Any] | None:
     """From a value to what the type makes of it; None if that is the value itself."""
-    if isinstance(kind, BasicArrayTypeInfo | ObjectArrayTypeInfo | RowTypeInfo):
+    if isinstance(kind, _NESTED):
         return _nested_reader(kind, place, dialect, ignoring, delimiter)
     parse = _parser(kind, place)
     null = dialect.null_literal
@@ -181,6 +200,8 @@ def _integer_of(bits: int) -> Callable[[str], int]:
 
 
 def _boolean(text: str) -> bool:
+    if text == "true" or text == "false":
+        return text == "true"
     return texts.java_trimmed(text).lower() == "true"
 
 
@@ -233,7 +254,7 @@ def _column_writer(
     kind: TypeInformation, place: str, dialect: Dialect, quote: Callable[[str], str], delimiter: str
 ) -> Callable[[Any], str]:
     null = dialect.null_literal or ""
-    if isinstance(kind, BasicArrayTypeInfo | ObjectArrayTypeInfo | RowTypeInfo):
+    if isinstance(kind, _NESTED):
         return _nested_writer(kind, place, null, quote, delimiter)
     text = _text_writer(kind, place)
     if _needs_no_quotes(kind):

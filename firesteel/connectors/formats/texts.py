@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 import calendar
+import contextlib
 import datetime
 import decimal
 import re
@@ -72,6 +73,10 @@ def java_float(text: str) -> float:
     >>> java_float("1e3"), java_float("-Infinity"), java_float("0x1p3"), java_float(" 1.5f ")
     (1000.0, -inf, 8.0, 1.5)
     """
+    if text[-1:].isdigit() and text.isascii() and "_" not in text:
+        # Most numbers. Python's float takes no other text that ends with a digit but the underscore's.
+        with contextlib.suppress(ValueError):
+            return float(text)
     text = text.strip(_CUT_OFF)
     if (found := _FLOAT.fullmatch(text)) is not None:
         return float(found[1])
