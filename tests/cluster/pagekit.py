@@ -57,6 +57,7 @@ class CountPerUser(KeyedProcessFunction):
         self.clicks.update(clicks)
         if behaviour == "fails" and clicks == 3:
             raise ValueError(f"{value[0]} clicked too often")
+        time.sleep(0.0004)
         yield value[0], clicks, value[2]
 
 

@@ -9,7 +9,7 @@ function axes(show) {
   const line = { stroke: colour("--line"), width: 1 };
   const common = { stroke: colour("--faint"), font: "11px system-ui, sans-serif", ticks: { show: false } };
   return [
-    { ...common, grid: { show: false }, values: (_, splits) => splits.map((at) => format.clock(at * 1000)), space: 90 },
+    { ...common, grid: { show: false }, values: (_, splits) => splits.map((at) => format.clock(at * 1000)), space: 90, size: 26 },
     { ...common, grid: line, values: (_, splits) => splits.map(show), size: 62, space: 34 },
   ];
 }
@@ -31,7 +31,7 @@ export function Chart({ times, series, show, stacked, height = 190, label }) {
       : { label: one.label, stroke: colour(one.colour), width: 1.6, paths: line, points: { show: false }, fill: `${colour(one.colour)}22` });
     const one = new uPlot({
       width: box.current.clientWidth, height, series: [{}, ...drawn], axes: axes(show), legend: { show: false },
-      scales: { x: { time: true }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 1, 1e-9) * 1.06] } },
+      scales: { x: { time: true, range: (_, low, high) => padded(low, high, stacked ? plot.current?.data[0].length ?? times.length : 0) }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 1, 1e-9) * 1.06] } },
       cursor: { y: false, points: { show: !stacked } },
       hooks: { setCursor: [(chart) => setAt(chart.cursor.idx ?? null)] },
     }, data, box.current);
@@ -51,6 +51,12 @@ export function Chart({ times, series, show, stacked, height = 190, label }) {
       </div>
       <div ref=${box}></div>
     </div>`;
+}
+
+/** Room for half a bar at both ends. */
+function padded(low, high, bars) {
+  const half = bars > 1 ? (high - low) / (bars - 1) / 2 : bars ? 0.5 : 0;
+  return [low - half, high + half];
 }
 
 function stack(times, series) {

@@ -5,7 +5,8 @@ import * as format from "./format.js";
 
 const WIDTH = 196;
 const HEIGHT = 84;
-const SLIM = 40;
+const SLIM = 34;
+const LINE = 15;
 
 /** One form for both kinds of plan: that of a job (`predecessors`) and that of Flink's REST API (`inputs`). */
 export function nodesOf(plan) {
@@ -17,14 +18,16 @@ export function nodesOf(plan) {
     const inputs = (node.predecessors ?? node.inputs ?? []).map((one) => ({ id: String(one.id), ship: one.ship_strategy }));
     const kind = node.pact === "Data Source" || (!node.pact && !inputs.length) ? "source"
       : node.pact === "Data Sink" || (!node.pact && /^sink:/i.test(name)) ? "sink" : "operator";
-    return { id: String(node.id), name, kind, parallelism: node.parallelism, uid: node.uid, stage: node.stage, inputs };
+    return { id: String(node.id), name, lines: name.split(" → "), kind, parallelism: node.parallelism, uid: node.uid, stage: node.stage, inputs };
   });
 }
 
-function layout(nodes, height, upright) {
+const heightOf = (node, live) => (live ? HEIGHT : SLIM + LINE * node.lines.length);
+
+function layout(nodes, live, upright) {
   const graph = new dagre.Graph().setGraph({ rankdir: upright ? "TB" : "LR", nodesep: 22, ranksep: upright ? 46 : 64, marginx: 16, marginy: 16 });
   graph.setDefaultEdgeLabel(() => ({}));
-  for (const node of nodes) graph.setNode(node.id, { width: WIDTH, height });
+  for (const node of nodes) graph.setNode(node.id, { width: WIDTH, height: heightOf(node, live) });
   for (const node of nodes) for (const input of node.inputs) if (graph.hasNode(input.id)) graph.setEdge(input.id, node.id);
   dagre.layout(graph);
   const places = new Map(nodes.map((node) => [node.id, graph.node(node.id)]));
@@ -50,7 +53,8 @@ function arrow(points) {
 
 const cut = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
 
-function Node({ node, place, figures, selected, dimmed, onSelect, height }) {
+function Node({ node, place, figures, selected, dimmed, onSelect }) {
+  const height = heightOf(node, figures);
   const live = figures?.get(node.id);
   const busy = live?.busy;
   const key = (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); onSelect?.(node.id); } };
@@ -61,15 +65,16 @@ function Node({ node, place, figures, selected, dimmed, onSelect, height }) {
       <title>${node.name}</title>
       <rect class="box" width=${WIDTH} height=${height} rx="6" />
       <rect class="kind" width="4" height=${height - 12} x="0" y="6" rx="2" />
-      <text class="title" x="14" y="19">${cut(node.name, 25)}</text>
-      ${height === SLIM
-        ? html`<text class="sub" x="14" y="33">${node.kind} · ×${node.parallelism}</text>`
+      ${!figures
+        ? html`${node.lines.map((line, index) => html`<text key=${index} class="title" x="14" y=${21 + LINE * index}>${cut(line, 25)}</text>`)}
+          <text class="sub" x="14" y=${height - 11}>${node.kind} · ×${node.parallelism}</text>`
         : html`
+          <text class="title" x="14" y="19">${cut(node.name, 25)}</text>
           <text class="sub" x="14" y="36">${live?.rate != null ? `${format.rate(live.rate)} records/s` : `${node.kind} · ×${node.parallelism}`}</text>
           <text class="sub" x="14" y="51">${live ? `${format.count(live.records)} out` : ""}</text>
           <text class="sub" x=${WIDTH - 10} y="51" text-anchor="end">${live?.lag != null ? `${format.duration(live.lag)} behind` : ""}</text>
           <rect class="track" x="14" y="64" width=${WIDTH - 60} height="6" rx="3" />
-          ${busy != null && html`
+          ${busy >= 0.005 && html`
             <rect class="busy ${busy > 0.9 ? "over" : busy > 0.7 ? "high" : ""}" x="14" y="64" width=${Math.max(2, (WIDTH - 60) * Math.min(1, busy))} height="6" rx="3" />`}
           <text class="sub" x=${WIDTH - 10} y="71" text-anchor="end">${busy != null ? format.percent(busy) : "–"}</text>`}
     </g>`;
@@ -77,12 +82,12 @@ function Node({ node, place, figures, selected, dimmed, onSelect, height }) {
 
 /** `figures`: by node what is told live (rate, records, lag, busy); without them boxes are slim. */
 export function Graph({ plan, figures, selected, onSelect }) {
-  const height = figures ? HEIGHT : SLIM;
+  const live = Boolean(figures);
   const nodes = useMemo(() => nodesOf(plan), [plan]);
-  const shape = JSON.stringify(nodes.map((node) => [node.id, node.inputs]));
+  const shape = JSON.stringify(nodes.map((node) => [node.id, node.lines.length, node.inputs]));
   const box = useRef();
   const [narrow, setNarrow] = useState(false);
-  const places = useMemo(() => layout(nodes, height, narrow), [shape, height, narrow]);
+  const places = useMemo(() => layout(nodes, live, narrow), [shape, live, narrow]);
   const [view, setView] = useState(null);
   const drag = useRef(null);
   const [wanted, setWanted] = useState("");
@@ -174,8 +179,8 @@ export function Graph({ plan, figures, selected, onSelect }) {
             </g>`;
           })}
           ${nodes.map((node) => html`<${Node} key=${node.id} node=${node} place=${places.places.get(node.id)} figures=${figures}
-            selected=${selected === node.id} dimmed=${found && !found.has(node.id)} onSelect=${select} height=${height} />`)}
-  `, [places, nodes, figures, selected, found, height]);
+            selected=${selected === node.id} dimmed=${found && !found.has(node.id)} onSelect=${select} />`)}
+  `, [places, nodes, figures, selected, found]);
   return html`
     <div class="graph" ref=${box} onKeyDown=${keys} style=${{ height: `${tall}px` }}>
       <svg onPointerDown=${down} onPointerMove=${move} onPointerUp=${up} onPointerLeave=${up} role="group" aria-label="Graph of operators">

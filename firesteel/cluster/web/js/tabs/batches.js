@@ -29,8 +29,10 @@ export function Batches({ id }) {
   const done = useMemo(() => (batches ?? []).filter((one) => one.completed), [batches]);
   const series = useMemo(() => {
     if (!done.some((one) => Object.keys(one.parts ?? {}).length)) return [{ label: "duration", colour: "--c1", values: done.map((one) => one.duration_ms) }];
-    const names = [...new Set(done.flatMap((one) => Object.keys(one.parts)))].sort((a, b) => (order.indexOf(a) + 1 || 99) - (order.indexOf(b) + 1 || 99));
-    const rest = done.map((one) => Math.max(0, one.duration_ms - Object.values(one.parts).reduce((sum, part) => sum + part, 0)));
+    // What never takes half a millisecond would only be a word in the legend.
+    const matters = (name) => done.some((one) => one.parts[name] >= 0.5);
+    const names = [...new Set(done.flatMap((one) => Object.keys(one.parts)))].filter(matters).sort((a, b) => (order.indexOf(a) + 1 || 99) - (order.indexOf(b) + 1 || 99));
+    const rest = done.map((one) => Math.max(0, one.duration_ms - names.reduce((sum, name) => sum + (one.parts[name] ?? 0), 0)));
     return [...names.map((name) => ({ label: word(name), colour: parts[name]?.[1] ?? "--c6", values: done.map((one) => one.parts[name] ?? 0) })),
       { label: "other", colour: "--c6", values: rest }];
   }, [done]);

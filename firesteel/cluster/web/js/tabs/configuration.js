@@ -7,7 +7,7 @@ const quiet = (path) => get(path).catch(() => null);
 
 const Settings = ({ title, entries, filter }) => {
   const shown = entries.filter(([key, value]) => !filter || `${key} ${value}`.toLowerCase().includes(filter));
-  return shown.length ? html`<${Panel} title=${title}><div class="scroll"><table><tbody>
+  return shown.length ? html`<${Panel} title=${title}><div class="scroll"><table class="settings"><tbody>
     ${shown.map(([key, value]) => html`<tr key=${key}><td class="nowrap"><code>${key}</code></td><td class="wide"><code>${String(value)}</code></td></tr>`)}
   </tbody></table></div><//>` : null;
 };
