@@ -15,7 +15,9 @@ from firesteel.cli import (
     cancel,
     checkpoints,
     cluster,
+    completion,
     exceptions,
+    info,
     logs,
     metrics,
     plan,
@@ -40,6 +42,7 @@ COMMANDS: dict[str, Any] = {
     "plan": plan,
     "list": list_,
     "status": status,
+    "info": info,
     "metrics": metrics,
     "checkpoints": checkpoints,
     "exceptions": exceptions,
@@ -49,6 +52,7 @@ COMMANDS: dict[str, Any] = {
     "cancel": cancel,
     "replay": replay,
     "warmup": warmup,
+    "completion": completion,
     "version": version,
 }
 

@@ -25,13 +25,16 @@ from filelock import FileLock, Timeout
 from firesteel.cluster.folders import JobFolder
 from firesteel.cluster.processes import start_of
 from firesteel.common.private_files import replace_file
+from firesteel.engine.processes import jvm_process
 from firesteel.errors import FiresteelError, JobCancelledError, in_a_line
 
-__all__ = ["ENVIRONMENT", "Assignment", "main"]
+__all__ = ["CRASHED", "ENVIRONMENT", "Assignment", "main"]
 
 ENVIRONMENT = "FIRESTEEL_DRIVER"
 SECONDS_TO_LOCK = 30.0
 """The driver before this one may still be on its way out."""
+CRASHED = "CRASHED"
+"""The outcome of a driver that could not go on for lack of its JVM."""
 REFUSED = 75
 """The exit code of a driver that is not wanted."""
 
@@ -128,8 +131,17 @@ def _leave_outcome(folder: JobFolder, task: Assignment, code: int, outcome: dict
     elif status == "FINISHED" and code:
         # The job did what it should, the program around it did not.
         status = "FAILED"
+    if status == "FAILED" and lost_jvm():
+        # That is not the job's failure: a new driver has a new JVM.
+        status = CRASHED
     known = {"status": status, "code": code, "ended": int(time.time() * 1000), **outcome}
     replace_file(str(folder.outcome(task.attempt)), json.dumps(known).encode(), durable=True)
+
+
+def lost_jvm() -> bool:
+    """Whether this process had a JVM that has ended before it. A job cannot bring back its own."""
+    process = jvm_process()
+    return process is not None and process.poll() is not None
 
 
 def _status_of_job(folder: JobFolder, task: Assignment) -> str | None:

@@ -30,7 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from firesteel.cluster.driver import Assignment
+from firesteel.cluster.driver import CRASHED, Assignment
 from firesteel.cluster.folders import ClusterFolder
 from firesteel.cluster.launching import Launcher, Plan, adopted
 from firesteel.cluster.managed import ManagedJob, crash_text, now_ms, restarts_after
@@ -412,17 +412,17 @@ class Supervisor:
     def _outcome(self, job: ManagedJob) -> dict[str, Any] | None:
         with contextlib.suppress(OSError, ValueError):
             known = json.loads(self.folder.job(job.id).outcome(job.row.driver).read_bytes())
-            if isinstance(known, dict) and known.get("status") in (*ENDED, "SUSPENDED"):
+            if isinstance(known, dict) and known.get("status") in (*ENDED, "SUSPENDED", CRASHED):
                 return known
         return None
 
     def _decide(self, job: ManagedJob, process: Process, outcome: dict[str, Any] | None, status: int | None) -> None:
         row = job.row
-        how = "crashed" if outcome is None else str(outcome["status"])
+        how = "crashed" if outcome is None or outcome["status"] == CRASHED else str(outcome["status"])
         if how == "SUSPENDED" and not self._stopping:
             # Somebody else told the driver to end.
             how, message = "crashed", f"The driver (process {process.pid}) was told to end by a signal."
-        elif how == "crashed":
+        elif outcome is None:
             message = crash_text(process.pid, status)
         else:
             message = str((outcome or {}).get("failure", ""))

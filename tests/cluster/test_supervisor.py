@@ -82,6 +82,15 @@ def test_a_driver_that_is_told_to_end_by_others_is_started_again(tmp_path: Path)
         wait_for_process(cluster, job.id, 1)
 
 
+def test_a_driver_that_lost_its_jvm_is_started_again(tmp_path: Path) -> None:
+    with running_cluster(tmp_path / "c", FakeLauncher(QUICK)) as cluster:
+        job = submit(cluster)
+        wait_for_process(cluster, job.id)
+        finish(cluster, job.id, "CRASHED", failure="Spark's JVM has ended: it was killed (SIGKILL).")
+        wait_for_process(cluster, job.id, 1)
+        assert "JVM has ended" in cluster.supervisor.registry.attempts(job.id)[0].message
+
+
 def test_jobs_beyond_the_slots_wait_in_order(tmp_path: Path) -> None:
     with running_cluster(tmp_path / "c", FakeLauncher(), slots=1) as cluster:
         first, second, third = (submit(cluster) for _ in range(3))

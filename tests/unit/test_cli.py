@@ -228,3 +228,59 @@ def test_a_reader_that_has_gone(program) -> None:
 def test_a_broken_pipe_of_the_programs_own_is_no_reader_that_has_gone(program) -> None:
     with pytest.raises(BrokenPipeError, match="theirs"):
         main(["run", program("raise BrokenPipeError('theirs')")])
+
+
+# Plans as pictures, completion
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("tree", "└─ HASH ─ Reduce ×2"),
+        ("mermaid", "flowchart LR\n  subgraph stage0 [stage 0]"),
+        ("svg", '<svg xmlns="http://www.w3.org/2000/svg"'),
+    ],
+)
+def test_a_plan_as_a_picture(program, capsys: pytest.CaptureFixture[str], form: str, text: str) -> None:
+    assert main(["plan", "--format", form, "-p", "2", program(WORD_COUNT)]) == 0
+    assert text in capsys.readouterr().out
+
+
+def test_names_in_a_drawn_plan_are_text(program, capsys: pytest.CaptureFixture[str]) -> None:
+    import xml.etree.ElementTree
+
+    hostile = WORD_COUNT.replace(".sum(1)", '.sum(1).name("<script>&\\"")')
+    assert main(["plan", "--format", "svg", program(hostile)]) == 0
+    drawn = capsys.readouterr().out
+    assert "<script" not in drawn
+    assert '<script>&"' in "".join(xml.etree.ElementTree.fromstring(drawn).itertext())
+
+
+def test_a_plan_with_two_inputs_is_drawn_once(program, capsys: pytest.CaptureFixture[str]) -> None:
+    text = """\
+from firesteel.datastream import StreamExecutionEnvironment
+env = StreamExecutionEnvironment.get_execution_environment()
+one, two = env.from_collection([1]), env.from_collection([2])
+one.union(two).map(lambda n: n).name("both").print()
+env.execute()
+"""
+    assert main(["plan", "--format", "tree", "-p", "1", program(text)]) == 0
+    drawn = capsys.readouterr().out
+    assert drawn.count("both ×1") == 2
+    assert drawn.count("(above)") == 1
+    assert drawn.count("Print") == 1
+
+
+def test_completion_of_a_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    asked = (
+        f"{script}\nfiresteel() {{ echo job-one; }}\n"
+        'ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _firesteel; echo "${COMPREPLY[*]}"; }\n'
+        "ask firesteel clu; ask firesteel cluster sto; ask firesteel status job; ask firesteel list --js\n"
+    )
+    said = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True).stdout
+    assert said.splitlines() == ["cluster", "stop", "job-one", "--json"]
+    for shell in ("zsh", "fish"):
+        assert main(["completion", shell]) == 0
+        assert "completion --jobs" in capsys.readouterr().out

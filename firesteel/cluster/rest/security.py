@@ -100,7 +100,7 @@ class Guard:
 
 
 def is_public(method: str, path: str) -> bool:
-    """What needs no token, because it tells nothing: the files of the page, whether the server lives, the way in."""
+    """What needs no token, because it tells nothing: the page's files, whether the server lives, the way in and out."""
     if method in _SAFE:
         return path in ("/", "/healthz", "/index.html") or path.startswith("/web/")
     return method == "POST" and path in ("/firesteel/v1/login", "/firesteel/v1/logout")
