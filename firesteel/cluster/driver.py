@@ -120,7 +120,8 @@ def _leave_process(folder: JobFolder, task: Assignment) -> None:
 def _run(task: Assignment) -> None:
     from firesteel.programs import run_program
 
-    run_program(task.program, task.arguments)
+    # Id and attempt are this process's. A program that it starts and that runs jobs, too, inherits the environment.
+    run_program(task.program, task.arguments, f"firesteel.job.process={os.getpid()}")
 
 
 def _leave_outcome(folder: JobFolder, task: Assignment, code: int, outcome: dict[str, Any]) -> None:

@@ -49,6 +49,7 @@ KNOWN = frozenset(
         "firesteel.frames.memory",
         "firesteel.job.attempt",
         "firesteel.job.id",
+        "firesteel.job.process",
         "firesteel.job.records",
         "firesteel.master",
         "firesteel.metrics.busy-time",

@@ -1,5 +1,5 @@
-"""schemathesis asks the job manager for everything that its description allows, and for much that it does not: no answer
-is a failure of the server, and refusals have one shape."""
+"""schemathesis asks the job manager for everything that its description allows, and for much that it does not: no
+answer is a failure of the server, and refusals have one shape."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ from firesteel.engine.facade import (
     request_of,
 )
 from firesteel.engine.facade.encoding import decoded, encoded
-from firesteel.errors import FiresteelError, JobCommandError, JobExecutionError
+from firesteel.errors import ConfigurationError, FiresteelError, JobCommandError, JobExecutionError
 from firesteel.jobs import FinishedJob, RemoteJob, find_job, list_jobs
 
 
@@ -500,3 +500,42 @@ def test_nobody_is_asked_by_an_unknown_name(capsys: pytest.CaptureFixture[str]) 
     assert main(["status", "nobody"]) == 3
     assert "No job 'nobody' runs here as this user, or ran lately. Running: none." in capsys.readouterr().err
     assert GetStatus.name in COMMANDS
+
+
+# Ids that are set
+
+
+def test_an_id_that_was_set_is_the_first_jobs(tmp_path: Path) -> None:
+    wanted = "ab" * 16
+    settings = {"firesteel.job.id": wanted, "firesteel.job.attempt": "3", "firesteel.job.records": str(tmp_path)}
+
+    def run(**more: str) -> JobDetails:
+        config = Configuration.from_dict({"firesteel.master": "memory", **settings, **more})
+        env = StreamExecutionEnvironment.get_execution_environment(config)
+        env.from_collection([1]).map(lambda n: n).print()
+        return env.execute_async("named").facade.status()  # type: ignore[attr-defined, no-any-return]
+
+    first, second = run(), run()
+    assert (first.id, first.attempt) == (wanted, 3)
+    assert second.id not in (wanted, "")
+    assert eventually(lambda: (tmp_path / f"{wanted}.json").exists())
+    kept = json.loads((tmp_path / f"{wanted}.json").read_text())
+    assert kept["status"]["status"] == "FINISHED"
+    assert "snapshot" not in kept, "it is made of the others"
+    # They are not for processes that inherit them.
+    other = run(**{"firesteel.job.process": str(os.getpid() + 1)})
+    assert (other.attempt, other.id != wanted) == (0, True)
+    with pytest.raises(ConfigurationError, match="32 hexadecimal digits"):
+        run(**{"firesteel.job.id": "xyz"})
+
+
+def test_a_snapshot_is_all_that_changes_at_once() -> None:
+    job = endless("watched")
+    try:
+        found = find_job("watched").snapshot()
+        assert found.status.name == "watched"
+        assert found.metrics.operators
+        assert found.checkpoints.completed > 0
+    finally:
+        job.cancel()
+    assert find_job("watched").snapshot().status.status is JobStatus.CANCELED

@@ -31,9 +31,11 @@ def warm_up() -> Path:
     if home is None:
         raise SetupError("The folder for Firesteel's cache cannot be written. Set FIRESTEEL_CACHE_DIR to one that can.")
     draft = home.path / f"classes-{os.getpid()}.tmp"
+    # Settings of the program that caused it (its id, its savepoint) are not the trial's.
+    inherited = {key: value for key, value in os.environ.items() if key != "FIRESTEEL_SETTINGS"}
     done = subprocess.run(
         [sys.executable, "-m", "firesteel.engine.spark.warmup"],
-        env={**os.environ, "FIRESTEEL_MAKE_ARCHIVE": str(draft), "FIRESTEEL_MASTER": "local"},
+        env={**inherited, "FIRESTEEL_MAKE_ARCHIVE": str(draft), "FIRESTEEL_MASTER": "local"},
         capture_output=True,
         text=True,
         timeout=600,
