@@ -38,6 +38,7 @@ class Broker:
         self._stack = contextlib.ExitStack()
         self._filled: set[tuple[int, int]] = set()
         self._live: dict[str, str] = {}
+        self._source = f"records-{uuid.uuid4().hex[:8]}"
 
     def close(self) -> None:
         self._stack.close()
@@ -55,7 +56,7 @@ class Broker:
                 self._server.create_topic(f"{source}-{part}")
             self._live["BENCH_KAFKA_SOURCE"] = source
         else:
-            self._live["BENCH_KAFKA_SOURCE"] = f"records-{case.kafka_bytes}"
+            self._live["BENCH_KAFKA_SOURCE"] = f"{self._source}-{case.kafka_bytes}"
             for size in {records, max(1, records // SMALL)}:
                 self._fill(case.kafka_bytes, size)
         if engine.name == PYFLINK:
@@ -68,7 +69,7 @@ class Broker:
         assert self._server is not None
         producer = self._producer({"linger.ms": 50, "compression.type": "none"})
         for part in range(PARTS):
-            topic = self._server.create_topic(f"records-{size}-{records}-{part}")
+            topic = self._server.create_topic(f"{self._source}-{size}-{records}-{part}")
             for number in range(part, records, PARTS):
                 self._produce(producer, topic, number, size)
         producer.flush()
