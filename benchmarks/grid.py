@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from benchmarks.cases import FIRESTEEL, FIRESTEEL_ROCKSDB, PYFLINK, Case
+from benchmarks.cases import BYTEWAX, FIRESTEEL, FIRESTEEL_ROCKSDB, PYFLINK, QUIX, TWO_LOOPS, Case
 from benchmarks.catalogue import GROUPS
 from benchmarks.report import Results, last_line
 
@@ -22,6 +22,8 @@ def tables(results: Results, group: str) -> Iterable[str]:
     if rates:
         yield markdown(columns(rates), [(case.title, results[case.name]) for case in rates])
     for case in cases:
+        if case.kind == "latency":
+            yield markdown(LATENCY, [(engine, result) for engine, result in results[case.name].items()])
         if case.name == "large_state":
             yield markdown(LARGE_STATE, [(engine, result) for engine, result in results[case.name].items()])
 
@@ -37,9 +39,25 @@ def columns(cases: list[Case]) -> dict[str, Cell]:
     found |= {f"{name} / PyFlink": ratio_cell(engine, PYFLINK) for engine, name in engines.items()}
     if both:
         found["rocksdb / hashmap"] = ratio_cell(FIRESTEEL_ROCKSDB, FIRESTEEL)
+    for engine, name in OTHERS.items():
+        if any(engine in case.engines for case in cases):
+            found[f"{name}, records/s"] = rate_cell(engine)
+            found[f"Firesteel / {name}"] = ratio_cell(FIRESTEEL, engine)
+    if any(case.kafka_bytes for case in cases):
+        found["a commit, ms"] = commit_cell
+        return found
     engines[PYFLINK] = "PyFlink"
     found |= {f"{name}, worker and JVM in MiB": memory_cell(engine) for engine, name in engines.items()}
     return found
+
+
+OTHERS = {QUIX: "Quix Streams", BYTEWAX: "Bytewax", TWO_LOOPS: "two bare loops"}
+"""Engines that some groups compare with."""
+
+
+def commit_cell(row: dict[str, Any]) -> str:
+    took = (row.get(FIRESTEEL) or {}).get("commit_ms")
+    return f"{took:.0f}" if took else DASH
 
 
 def rate_cell(engine: str) -> Cell:
@@ -89,6 +107,12 @@ def figure(part: str, key: str, form: str = ",.0f") -> Cell:
 def large_memory(row: dict[str, Any]) -> str:
     return peaks(row["many_keys"]["memory"]) if "many_keys" in row else DASH
 
+
+LATENCY: dict[str, Cell] = {
+    "median, ms": figure("latency_ms", "median"),
+    "99 of 100, ms": figure("latency_ms", "p99"),
+    "results a second": figure("latency_ms", "results a second"),
+}
 
 LARGE_STATE: dict[str, Cell] = {
     "keys": figure("many_keys", "keys"),

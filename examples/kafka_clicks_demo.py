@@ -72,7 +72,7 @@ def expected(clicks: list[Click]) -> tuple[Counter[Any], Counter[Any]]:
 
 def send(servers: str, clicks: list[Click], rate: float | None = None, topic: str = "clicks") -> Iterator[int]:
     """Sends clicks, with pauses if there is a rate, and says how many are sent."""
-    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
+    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "log_level": 0})
     began = time.monotonic()
     for number, (user, page, moment) in enumerate(clicks):
         value = json.dumps({"user": user, "page": page, "time": moment})
@@ -96,6 +96,7 @@ def read_alerts(servers: str, topic: str = "alerts") -> Counter[Any]:
             "group.id": "demo",
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
+            "log_level": 0,
         }
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
