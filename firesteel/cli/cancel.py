@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from firesteel.cli.targets import add_manager, find_job
+from firesteel.common.job_status import JobStatus
 
 __all__ = ["HELP", "configure", "run"]
 
@@ -32,6 +33,10 @@ def run(options: argparse.Namespace) -> int:
     if options.directory is not None:
         print(f"Taking a savepoint of {job.name!r} ({job.id}) …", flush=True)
         print(job.savepoint(options.directory or None))
-    job.cancel()
+    details = job.cancel()
+    if details.status is not JobStatus.CANCELED:
+        # It came to its end by itself meanwhile.
+        print(f"{job.name!r} ({job.id}) was over before it was cancelled: {details.status.name}.")
+        return 0
     print(f"Cancelled {job.name!r} ({job.id}).")
     return 0

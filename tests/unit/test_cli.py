@@ -8,11 +8,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from firesteel import __version__
 from firesteel.cli import main
+from firesteel.common.job_status import JobStatus
 from firesteel.engine.spark import warmup
 
 WORD_COUNT = """\
@@ -284,3 +287,13 @@ def test_completion_of_a_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str
     for shell in ("zsh", "fish"):
         assert main(["completion", shell]) == 0
         assert "completion --jobs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("status", "said"), [(JobStatus.CANCELED, "Cancelled 'a' (1)."), (JobStatus.FINISHED, "was over before")]
+)
+def test_a_cancel_says_how_the_job_ended(monkeypatch: Any, capsys: Any, status: JobStatus, said: str) -> None:
+    job = SimpleNamespace(name="a", id="1", cancel=lambda: SimpleNamespace(status=status))
+    monkeypatch.setattr("firesteel.cli.cancel.find_job", lambda options: job)
+    assert main(["cancel", "1"]) == 0
+    assert said in capsys.readouterr().out
