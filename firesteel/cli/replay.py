@@ -33,12 +33,13 @@ def run(options: argparse.Namespace) -> int:
     from firesteel.engine.replay import replay, shown
     from firesteel.engine.spark.savepoints import read_stores
 
-    program = None
+    program = dependencies = None
     if options.command:
         options.program, *options.arguments = options.command
-        program = job_spec(submission_of(options))
+        submission = submission_of(options)
+        program, dependencies = job_spec(submission), submission.dependencies
     try:
-        replayed = replay(options.checkpoint, options.batch, read_stores, program)
+        replayed = replay(options.checkpoint, options.batch, read_stores, program, dependencies)
     except FiresteelError as error:
         if not options.pdb:
             raise

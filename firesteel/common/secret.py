@@ -76,6 +76,11 @@ class Secret:
             )
         return cls.from_call(value)
 
+    @property
+    def is_reference(self) -> bool:
+        """Whether it says where the text is to be found, and does not hold it."""
+        return self._variable is not None or self._call is not None
+
     def reveal(self) -> str:
         """The text. Ask for it where it is used, and do not keep it."""
         if self._call is not None:

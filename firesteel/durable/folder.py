@@ -4,6 +4,7 @@
 |---|---|
 | ``firesteel-checkpoint.json`` | whose checkpoint it is: :class:`firesteel.engine.manifest.Manifest` as JSON |
 | ``firesteel-job.pkl`` | the job, for ``firesteel replay``: see :func:`encode_job` |
+| ``firesteel-files/<name>.zip`` | the files that the job brings, for the same |
 | ``firesteel-commits/<batch>`` | what sinks have prepared: a pickle of (version, {uid: committables}) |
 | ``firesteel-commits/job`` | the id that the job keeps, as text |
 | ``firesteel-sources/coordinator-feedback.json`` | the driver's last feedback, as JSON |

@@ -6,6 +6,7 @@
       firesteel-coordinator-lock  held by the process that plans its batches
       firesteel-lease.json        the hold on a folder that only Spark reaches
       firesteel-job.pkl           the job itself, for those who replay a batch of it
+      firesteel-files/            the files that the job brings, for the same
       firesteel-sources/          what sources log for themselves, and the driver's last feedback to the coordinator
       firesteel-commits/          what sinks have prepared and not yet committed, one file a batch; the job's id
       query/                      Spark's: metadata, offsets, commits, state
@@ -32,6 +33,7 @@ from firesteel.durable.folder import checked_offset, encode_job
 from firesteel.durable.versions import CHECKPOINT
 from firesteel.engine.folder_lease import LEASE, FolderLease
 from firesteel.engine.folder_lock import COORDINATOR_LOCK, HOLDER, LOCK, FolderLock, Holder
+from firesteel.engine.kept_files import FILES, keep_files
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.query_files import check_query, newest_entry
 from firesteel.errors import CheckpointError, kind_of_file_error
@@ -285,6 +287,9 @@ class CheckpointFolder:
             self.storage.write(joined(self.path, JOB), encode_job(pickle.dumps(payload, PROTOCOL)))
         except OSError as error:
             logger.warning("%s cannot be written in %s, so no batch can be replayed: %s", JOB, self.path, error)
+            return
+        if payload.files is not None:
+            keep_files(payload.files, self.path, self.storage)
 
     def make_query_folder(self) -> None:
         """Makes the folder of Spark's part before Spark does: what Spark writes has the modes of the umask, and those
@@ -316,7 +321,7 @@ class CheckpointFolder:
     def delete(self) -> None:
         """Removes what the job left here, and the folder if nothing else is in it."""
         storage = self.storage
-        for place in (self.query, joined(self.path, SOURCES), self.commits):
+        for place in (self.query, joined(self.path, SOURCES), self.commits, joined(self.path, FILES)):
             for _ in range(10):
                 storage.delete(place)
                 if not storage.exists(place):

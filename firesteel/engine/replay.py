@@ -8,23 +8,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from firesteel.datastream.dependencies import Dependencies
 from firesteel.durable.folder import decode_job
+from firesteel.engine.cached_files import JobCache
 from firesteel.engine.coordinator import Coordinator
+from firesteel.engine.imports import IMPORTS
 from firesteel.engine.inbox import Inbox
+from firesteel.engine.kept_files import kept_files
 from firesteel.engine.manifest import JOB, CheckpointFolder, stored_folder
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.pickling import without_sinks
 from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.settings import Settings
+from firesteel.engine.shipping import gather
 from firesteel.errors import CheckpointError
 from firesteel.filesystems import joined
 from firesteel.runtime.failures import OperatorFailure
@@ -50,29 +56,51 @@ class Replayed:
     """Records that each operator put out."""
 
 
-def replay(path: str, batch: int | None, read_stores: ReadStores, program: JobSpec | None = None) -> Replayed:
-    """Runs a batch of a checkpoint again. Raises what its functions raise, as the job did."""
+def replay(
+    path: str,
+    batch: int | None,
+    read_stores: ReadStores,
+    program: JobSpec | None = None,
+    dependencies: Dependencies | None = None,
+) -> Replayed:
+    """Runs a batch of a checkpoint again. Raises what its functions raise, as the job did. ``dependencies`` are the
+    files that ``program`` brings."""
     folder = stored_folder(path)
     number = _chosen(folder, batch)
-    job = without_sinks(program or _stored_job(folder))
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="replay-", dir=scratch_folder()))
+        if program is None:
+            payload = _stored_job(folder, directory)
+            files = payload.files
+            # Also while the batch runs: functions may import what they need when they are called.
+            stack.enter_context(IMPORTS.of(files))
+            job = _loaded(payload, folder)
+        else:
+            files = gather(dependencies or Dependencies(), program.storage)
+            stack.enter_context(IMPORTS.of(files))
+            job = program
+        job = without_sinks(job if files is None else replace(job, files=JobCache(files)))
+        return _replay(folder, number, job, read_stores, directory)
+
+
+def _replay(folder: CheckpointFolder, number: int, job: JobSpec, read_stores: ReadStores, directory: str) -> Replayed:
     start, end = _offsets(folder, number)
-    with tempfile.TemporaryDirectory(prefix="replay-", dir=scratch_folder()) as directory:
-        copied = os.path.join(directory, "sources")
-        if os.path.isdir(folder.sources):
-            shutil.copytree(folder.sources, copied)
-        coordinator = Coordinator(job.graph, Settings(), copied)
+    copied = os.path.join(directory, "sources")
+    if os.path.isdir(folder.sources):
+        shutil.copytree(folder.sources, copied)
+    coordinator = Coordinator(job.graph, Settings(), copied)
+    try:
+        shares = coordinator.plan(coordinator.initial() if start is None else start, end)
+        stages = len(job.graph.stages) - 1
+        stores = read_stores(folder, number - 1, stages, job.graph.parallelism) if start is not None else {}
+        inbox = Inbox(job, lambda batch, prepared: None)
         try:
-            shares = coordinator.plan(coordinator.initial() if start is None else start, end)
-            stages = len(job.graph.stages) - 1
-            stores = read_stores(folder, number - 1, stages, job.graph.parallelism) if start is not None else {}
-            inbox = Inbox(job, lambda batch, prepared: None)
-            try:
-                cells = _run(job, shares, stores)
-            except OperatorFailure as failure:
-                raise failure.failure.to_error() from failure
-            inbox.take(number, cells)
-        finally:
-            coordinator.stop()
+            cells = _run(job, shares, stores)
+        except OperatorFailure as failure:
+            raise failure.failure.to_error() from failure
+        inbox.take(number, cells)
+    finally:
+        coordinator.stop()
     names = {node.id: node.name for node in job.graph.graph.nodes.values()}
     emitted = {names[node]: count for node, count in inbox.progress.emitted.items()}
     return Replayed(job.name, number, inbox.progress.batch_records, emitted)
@@ -103,7 +131,7 @@ def _offsets(folder: CheckpointFolder, batch: int) -> tuple[dict[str, Any] | Non
         raise CheckpointError(text) from error
 
 
-def _stored_job(folder: CheckpointFolder) -> JobSpec:
+def _stored_job(folder: CheckpointFolder, directory: str) -> JobPayload:
     try:
         content = folder.storage.read(joined(folder.path, JOB))
     except FileNotFoundError as error:
@@ -111,7 +139,19 @@ def _stored_job(folder: CheckpointFolder) -> JobSpec:
             f"The checkpoint {folder.path} does not have the job itself ({JOB}). Name the program to replay it with."
         ) from error
     payload: JobPayload = pickle.loads(decode_job(content, joined(folder.path, JOB)))
-    return payload.load()
+    if payload.files is not None:
+        payload = replace(payload, files=kept_files(payload.files, folder.path, folder.storage, directory))
+    return payload
+
+
+def _loaded(payload: JobPayload, folder: CheckpointFolder) -> JobSpec:
+    try:
+        return payload.load_here()
+    except ImportError as error:
+        raise CheckpointError(
+            f"The job in {folder.path} needs {error.name or 'a module'!r}, which is not importable here ({error}). "
+            "Install it, or name the program that brings it: --program program.py."
+        ) from error
 
 
 def _run(job: JobSpec, shares: Sequence[SourceShare], stores: dict[tuple[int, int], StateStore]) -> list[bytes]:

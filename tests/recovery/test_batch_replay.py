@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sparkkit import CommitSink, commit_calls, spark_env
+from sparkkit import CommitSink, commit_calls, script_environment, spark_env
 
 from firesteel.cli import main
 from firesteel.common import Types, WatermarkStrategy
-from firesteel.datastream import KeyedProcessFunction, RuntimeContext
+from firesteel.datastream import KeyedProcessFunction, MapFunction, RuntimeContext
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.errors import JobExecutionError
@@ -115,3 +118,42 @@ env.execute("fragile")
     assert "[1, 9]" in capsys.readouterr().out
     assert main(["replay", str(failed), "-b", "0"]) == 0
     assert "[0, 4]" in capsys.readouterr().out
+
+
+def test_files_that_the_job_brings(tmp_path: Path) -> None:
+    """In a process that finds them nowhere else, and after they are gone from where the program had them."""
+    brought, checkpoint = tmp_path / "brought", tmp_path / "checkpoint"
+    brought.mkdir()
+    (brought / "replayed_module.py").write_text("def check(n):\n    raise ValueError(f'checked {n}')\n")
+    (brought / "limits.txt").write_text("seven")
+    env = spark_env(1, {"firesteel.checkpoint.dir": checkpoint})
+    env.add_python_file(str(brought / "replayed_module.py"))
+    env.register_cached_file(str(brought / "limits.txt"), "limits")
+    env.from_collection([7]).map(Brought()).print()
+    with pytest.raises(JobExecutionError, match="checked 7 seven"):
+        env.execute("bringing")
+    shutil.rmtree(brought)
+
+    def replayed() -> str:
+        command = [sys.executable, "-m", "firesteel", "replay", str(checkpoint)]
+        paths = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])])
+        environment = script_environment(PYTHONPATH=paths, FIRESTEEL_FULL_TRACE=None)
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 1
+        return done.stderr
+
+    assert "ValueError: checked 7 seven" in replayed()
+    shutil.rmtree(checkpoint / "firesteel-files")
+    assert "No module named 'replayed_module'" in replayed()
+
+
+class Brought(MapFunction):
+    """Uses a module and a file of the job's."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.limit = Path(runtime_context.get_distributed_cache().get_file("limits")).read_text()
+
+    def map(self, value: int) -> None:
+        from replayed_module import check  # type: ignore[import-not-found]
+
+        check(f"{value} {self.limit}")

@@ -109,6 +109,27 @@ class TestJdbc:
             assert pickle.loads(pickled).address.arguments()["password"] == "in the worker"
             assert given.get_password() == "in the worker"
 
+    def test_an_address_is_looked_up_by_whoever_connects(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("SHOP", raising=False)
+        for url in (Secret.from_environment("SHOP"), lambda: os.environ["SHOP"]):
+            # The driver need not know it.
+            given = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(url).with_user_name("ada").build()
+            target = JdbcSink.sink("INSERT INTO t VALUES (?)", Types.ROW([Types.INT()]), given)._target
+            monkeypatch.setenv("SHOP", f"jdbc:postgresql://one/shop?password={PASSWORD}")
+            pickled = cloudpickle.dumps(target)
+            assert PASSWORD.encode() not in pickled
+            assert b"one/shop" not in pickled
+            for text in (f"{given}", f"{target}"):
+                assert PASSWORD not in text
+                assert "one" not in text
+            monkeypatch.setenv("SHOP", f"jdbc:postgresql://two/shop?password={PASSWORD}2")
+            address = pickle.loads(pickled).address
+            assert str(address) == "two:5432/shop"
+            assert address.arguments()["password"] == f"{PASSWORD}2"
+            assert address.arguments()["user"] == "ada"
+            assert PASSWORD not in address.without_password(f"FATAL: {PASSWORD}2 is wrong")
+            monkeypatch.delenv("SHOP")
+
     def test_options_are_as_they_were_given(self) -> None:
         url = f"jdbc:postgresql://ada:{PASSWORD}@db/shop"
         assert options(url).get_db_url() == url

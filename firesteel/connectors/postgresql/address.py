@@ -10,7 +10,7 @@ from firesteel.common.secret import Secret
 from firesteel.connectors.postgresql.loading import load_driver
 from firesteel.errors import ProgramError
 
-__all__ = ["Address", "has_password", "shown"]
+__all__ = ["Address", "AddressReference", "AnyAddress", "has_password", "shown"]
 
 _PREFIXES = ("jdbc:postgresql:", "postgresql:", "postgres:")
 
@@ -105,6 +105,42 @@ class Address:
             if isinstance(secret, Secret):
                 text = secret.mask(text)
         return text
+
+
+@dataclass(frozen=True)
+class AddressReference:
+    """An address that is looked up where it is used, each time anew: neither it nor its parts travel with a job.
+
+    >>> import os
+    >>> os.environ["SHOP"] = "jdbc:postgresql://db/shop?user=ada&password=secret"
+    >>> address = AddressReference(Secret.from_environment("SHOP"))
+    >>> address
+    AddressReference(url=Secret(environment variable 'SHOP'))
+    >>> str(address), address.arguments()["password"]
+    ('db:5432/shop', 'secret')
+    """
+
+    url: Secret
+    user: str | None = field(default=None, repr=False)
+    password: Secret | None = field(default=None, repr=False)
+
+    def address(self) -> Address:
+        return Address.parse(self.url.reveal(), self.user, self.password)
+
+    def __str__(self) -> str:
+        return str(self.address())
+
+    def arguments(self) -> dict[str, Any]:
+        return self.address().arguments()
+
+    def conninfo(self, **defaults: str) -> str:
+        return self.address().conninfo(**defaults)
+
+    def without_password(self, text: str) -> str:
+        return self.address().without_password(self.url.mask(text))
+
+
+AnyAddress = Address | AddressReference
 
 
 def _without_prefix(url: str) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from firesteel.connectors.postgresql.address import Address
+from firesteel.connectors.postgresql.address import AnyAddress
 from firesteel.connectors.postgresql.loading import load_driver
 from firesteel.errors import ConnectorError, FailureKind, short_repr
 
@@ -57,7 +57,7 @@ Result = TypeVar("Result")
 
 
 def tell(
-    error: Exception, address: Address, doing: str, element: object = None, kind: FailureKind | None = None
+    error: Exception, address: AnyAddress, doing: str, element: object = None, kind: FailureKind | None = None
 ) -> ConnectorError:
     """An error of the driver in our words: where, what was tried, what the server said, what to do. ``kind`` is for an
     error that means more at the place where it was caught than its code says."""
@@ -96,7 +96,7 @@ def is_passing(error: Exception) -> bool:
 class Session:
     """A connection that is made when it is first needed, and anew after it broke. Statements commit by themselves."""
 
-    def __init__(self, address: Address, name: str = "firesteel") -> None:
+    def __init__(self, address: AnyAddress, name: str = "firesteel") -> None:
         self.address = address
         self._name = name
         self._connection: psycopg.Connection[Any] | None = None

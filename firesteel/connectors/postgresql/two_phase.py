@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from firesteel.connectors.postgresql.address import Address
+from firesteel.connectors.postgresql.address import AnyAddress
 from firesteel.connectors.postgresql.driver import NO_SUCH_TRANSACTION, Session, tell
 from firesteel.connectors.postgresql.loading import load_driver
 from firesteel.connectors.postgresql.writing import Target, Writing
@@ -164,7 +164,7 @@ class TransactionWriter(Writing):
 class TransactionCommitter(Committer):
     """Commits what the tasks prepared."""
 
-    def __init__(self, address: Address, context: CommitterContext, attempts: int) -> None:
+    def __init__(self, address: AnyAddress, context: CommitterContext, attempts: int) -> None:
         self._session = Session(address, f"firesteel {context.job_name()}"[:63])
         self._prefix = f"{context.name_prefix()}-"
         self._retries = attempts - 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from firesteel.common.typeinfo import RowTypeInfo, TupleTypeInfo
-from firesteel.connectors.postgresql.address import Address
+from firesteel.connectors.postgresql.address import AnyAddress
 from firesteel.connectors.postgresql.driver import Session, is_passing, tell
 from firesteel.connectors.postgresql.loading import load_driver
 from firesteel.connectors.postgresql.rows import Rows
@@ -23,7 +23,7 @@ __all__ = ["RowWriter", "Target", "Writing"]
 class Target:
     """What is written where, and in which portions."""
 
-    address: Address
+    address: AnyAddress
     statement: str
     """With numbered parameters."""
     declared: RowTypeInfo | TupleTypeInfo

@@ -12,13 +12,13 @@ from typing import Any
 
 from firesteel.common.secret import Secret
 from firesteel.common.typeinfo import RowTypeInfo, TupleTypeInfo
-from firesteel.connectors.postgresql.address import Address, has_password, shown
+from firesteel.connectors.postgresql.address import Address, AddressReference, AnyAddress, has_password, shown
 from firesteel.connectors.postgresql.statements import upsert, with_numbers
 from firesteel.connectors.postgresql.two_phase import TransactionCommitter, TransactionWriter
 from firesteel.connectors.postgresql.writing import RowWriter, Target
 from firesteel.datastream.connectors.base import Committer, CommitterContext, Sink, SinkWriter, WriterContext
 from firesteel.datastream.functions import SinkFunction
-from firesteel.errors import ConfigurationError, ProgramError, short_repr
+from firesteel.errors import ProgramError, short_repr
 
 __all__ = ["JdbcConnectionOptions", "JdbcExactlyOnceOptions", "JdbcExecutionOptions", "JdbcSink"]
 
@@ -28,7 +28,8 @@ class JdbcConnectionOptions:
     """Where the database is. The text of the options never has the password.
 
     A password may be a text, a :class:`~firesteel.common.Secret`, or a function that gives one. Of the latter two the
-    workers look it up themselves, whenever they connect, and it is stored nowhere.
+    workers look it up themselves, whenever they connect, and it is stored nowhere. The same holds for an address, which
+    may have a password in it.
 
     >>> options = (
     ...     JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
@@ -41,28 +42,27 @@ class JdbcConnectionOptions:
     JdbcConnectionOptions(jdbc:postgresql://localhost:5432/shop)
     """
 
-    url: str | Secret
+    url: str | Secret | Callable[[], str]
     driver_name: str | None = None
     user_name: str | None = None
     password: str | Secret | Callable[[], str] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         # From here on they are secrets, wherever the options go.
-        if isinstance(self.url, str) and has_password(self.url):
-            object.__setattr__(self, "url", Secret(self.url))
+        if not isinstance(self.url, str) or has_password(self.url):
+            object.__setattr__(self, "url", Secret.of(self.url))
         if self.password is not None:
             object.__setattr__(self, "password", Secret.of(self.password))
 
     def __repr__(self) -> str:
-        try:
-            return f"JdbcConnectionOptions({shown(self.get_db_url())})"
-        except ConfigurationError:
-            # An address that is to be found where it is used, and is not here.
+        if isinstance(self.url, Secret) and self.url.is_reference:
+            # It is looked up where it is used, not here.
             return f"JdbcConnectionOptions({self.url!r})"
+        return f"JdbcConnectionOptions({shown(self.get_db_url())})"
 
     def get_db_url(self) -> str:
-        """The address as it was given."""
-        return self.url.reveal() if isinstance(self.url, Secret) else self.url
+        """The address as it was given, or as it is known in this process."""
+        return self.url if isinstance(self.url, str) else Secret.of(self.url).reveal()
 
     def get_driver_name(self) -> str | None:
         """The name of the Java class, which has no effect here."""
@@ -82,8 +82,8 @@ class JdbcConnectionOptions:
         def __init__(self) -> None:
             self._options = JdbcConnectionOptions("")
 
-        def with_url(self, url: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """``jdbc:postgresql://host:port/database``, and what JDBC allows behind it."""
+        def with_url(self, url: str | Secret | Callable[[], str]) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """``jdbc:postgresql://host:port/database``, and what JDBC allows behind it; or where to find that."""
             return self._with(url=url)
 
         def with_driver_name(self, driver_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
@@ -113,9 +113,11 @@ class JdbcConnectionOptions:
             self._options.address()
             return self._options
 
-    def address(self) -> Address:
-        """The address, understood."""
+    def address(self) -> AnyAddress:
+        """The address, understood; one that is to be found elsewhere is understood when it is used."""
         password = Secret.of(self.password) if self.password is not None else None
+        if isinstance(self.url, Secret) and self.url.is_reference:
+            return AddressReference(self.url, self.user_name, password)
         return Address.parse(self.get_db_url(), self.user_name, password)
 
 
