@@ -267,9 +267,10 @@ class Coordinator:
             records = max(1, min(records // 2, records * room // size))
 
     def _must_tick(self, start: Offset, now: int, wake_at: int | None) -> bool:
-        """Whether a batch without data is needed: a timer is due, a source falls idle, or the job just restarted
-        and nobody knows which timers it has."""
-        if self._fresh and (start["batch"] > 0 or self._restore is not None):
+        """Whether a batch without data is needed: a timer is due, a source falls idle, or the job just started. Then
+        functions are opened, as in Flink: what fails there is seen at once, not when the first record comes. And after
+        a restart nobody knows yet which timers there are."""
+        if self._fresh:
             return True
         if wake_at is not None and wake_at <= now:
             return True

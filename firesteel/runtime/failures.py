@@ -26,7 +26,7 @@ from firesteel.errors import (
     user_frames,
 )
 
-__all__ = ["Failure", "OperatorFailure", "carried", "describe", "find_failure"]
+__all__ = ["NO_ELEMENT", "Failure", "OperatorFailure", "carried", "describe", "find_failure"]
 
 _MARK = "firesteel-failure"
 _PATTERN = re.compile(rf"<{_MARK}>(.*?)</{_MARK}>", re.DOTALL)
@@ -103,7 +103,8 @@ class OperatorFailure(FiresteelError):
         return OperatorFailure, (self.failure,)
 
 
-_NO_ELEMENT = object()
+NO_ELEMENT = object()
+"""In place of an element, where a failure is none of an element's."""
 
 
 def describe(
@@ -111,7 +112,7 @@ def describe(
     operator: str,
     built_at: Location,
     subtask: int,
-    element: object = _NO_ELEMENT,
+    element: object = NO_ELEMENT,
     kind: FailureKind | None = None,
 ) -> OperatorFailure:
     """The failure of an operator from the exception that the user's code raised. ``kind`` is for an exception that
@@ -125,7 +126,7 @@ def describe(
             error="".join(traceback.format_exception_only(error)).strip(),
             raised_at=f"{last.filename}:{last.lineno} in {last.name}" if last else None,
             source_line=last.line if last else None,
-            element=None if element is _NO_ELEMENT else short_repr(element),
+            element=None if element is NO_ELEMENT else short_repr(element),
             subtask=subtask,
             trace="".join(traceback.format_exception(error)),
             kind=(kind or kind_of(error)).value,

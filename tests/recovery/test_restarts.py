@@ -201,6 +201,14 @@ class UnreadableEnumerator(IndexEnumerator):
         raise CheckpointError("the source's own file is damaged")
 
 
+class Misspelt(MapFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        runtime_context.get_sate()  # type: ignore[attr-defined]
+
+    def map(self, value: Any) -> Any:
+        return value
+
+
 class Unreadable(NumberSequenceSource):
     """Fails where batches are planned, beside the driver."""
 
@@ -210,6 +218,7 @@ class Unreadable(NumberSequenceSource):
 
 # By name: how the program goes on from its numbers, of which class the cause is, and a piece of the text.
 PERMANENT: dict[str, tuple[Callable[[Any], Any], str, str]] = {
+    "a mistake in open()": (lambda s: s.map(Misspelt()), "AttributeError", "get_sate"),
     "state without keys": (lambda s: s.map(StateWithoutKeys()), "ProgramError", "key_by"),
     "a result of another type": (
         lambda s: s.map(str, output_type=Types.INT()),
@@ -250,7 +259,7 @@ def test_what_would_fail_again_ends_the_job_at_once_on_spark(name: str) -> None:
 
 
 def attempts(client: Any) -> int:
-    return int(client.spec.attempt) + 1
+    return int(client.context.spec.attempt) + 1
 
 
 def check_permanent(env: StreamExecutionEnvironment, program: Callable[[Any], Any], cause: str, text: str) -> None:

@@ -189,6 +189,27 @@ def failure_of(make_env: Any, build: Any, parallelism: int = 1) -> JobExecutionE
 
 
 @pytest.mark.both_engines
+class NoDatabase(MapFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        raise ConnectionError("no database")
+
+    def map(self, value: Any) -> Any:
+        return value
+
+
+@pytest.mark.both_engines
+@pytest.mark.spark_sample(keyed=True)
+@pytest.mark.parametrize("keyed", [False, True])
+def test_open_before_the_first_record(make_env: Any, keyed: bool) -> None:
+    """What fails there is seen at the start of the job, though no record ever comes."""
+    env = make_env(2)
+    source = DataGeneratorSource(lambda n: n, records_per_second=0.0001)
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    (numbers.key_by(lambda n: n) if keyed else numbers).map(NoDatabase()).print()
+    with pytest.raises(JobExecutionError, match="in open: raise ConnectionError"):
+        env.execute("idle")
+
+
 def test_a_key_selector(make_env: Any, parallelism: int) -> None:
     error = failure_of(make_env, lambda s: s.key_by(boom_at_2).map(lambda n: n), parallelism)
     assert "key selector between 'Source: Collection Source' and 'Map'" in str(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,6 @@ import pytest
 from everykind import every_kind
 from kit import first
 from savepointkit import Halves
-from sparkkit import eventually
 
 from firesteel.common import Configuration, Encoder, JobStatus, Types, WatermarkStrategy
 from firesteel.connectors.sequence import IndexEnumerator
@@ -27,6 +27,8 @@ from firesteel.datastream.connectors.file_system import FileSink, RollingPolicy
 from firesteel.datastream.state import (
     ValueStateDescriptor,
 )
+from firesteel.engine.savepoints.places import Place
+from firesteel.engine.savepoints.requests import SavepointRequest, SavepointRequests
 from firesteel.engine.savepoints.taking import dispose
 from firesteel.errors import SavepointError
 
@@ -103,18 +105,33 @@ class Gated(IndexEnumerator, SourceReader[None, Any], Source[None, Any]):
 
 def test_a_savepoint_before_the_first_batch_waits_for_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """It would be empty."""
-    configuration = Configuration.from_dict({"firesteel.master": "memory"})
-    env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(1)
-    source = env.from_source(Gated(tmp_path / "gate"), WatermarkStrategy.no_watermarks(), "gated")
-    every_kind(source).print()
+    requests = SavepointRequests()
+    request = SavepointRequest(Place(str(tmp_path / "savepoint")))
+    requests.put(request)
+    for _ in range(2):
+        assert requests.take(begun=lambda: False) is None
+    assert caplog.text.count("waits for the job's first batch: before that there is nothing to save") == 1
+    assert requests.take(begun=lambda: True) is request
+
+
+def test_a_savepoint_before_the_first_record(tmp_path: Path) -> None:
+    """The first batch comes at once, also without records, so there is something to save: where the sources stand."""
+
+    def start(more: dict[str, str]) -> tuple[DataStream, StreamExecutionEnvironment]:
+        configuration = Configuration.from_dict({"firesteel.master": "memory", **more})
+        env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(1)
+        source = env.from_source(Gated(tmp_path / "gate"), WatermarkStrategy.no_watermarks(), "gated")
+        return every_kind(source.uid("gated")), env
+
+    stream, env = start({})
+    stream.print()
     job = env.execute_async("gated")
-    taken = job.trigger_savepoint(str(tmp_path / "savepoints"))
-    assert eventually(lambda: "waits for the job's first batch: before that there is nothing to save" in caplog.text)
-    assert not taken.done()
-    (tmp_path / "gate").touch()
-    path = Path(taken.result(60))
-    assert list(path.glob("operators/every/count/*.parquet")), "it has the state of the first batch"
+    path = job.trigger_savepoint(str(tmp_path / "savepoints")).result(60)
     job.cancel()
+    (tmp_path / "gate").touch()
+    stream, _ = start({"execution.savepoint.path": path})
+    with stream.execute_and_collect() as records:
+        assert [one[1] for one in itertools.islice(records, 3)] == [1, 2, 3]
 
 
 def test_a_savepoint_needs_a_directory(halves: Halves) -> None:

@@ -248,16 +248,21 @@ def test_sources_learn_once_that_a_batch_is_complete_also_of_the_last_one() -> N
 
 
 class TestTicks:
-    """A batch without data: when a timer is due, a source may fall idle, or a job was restarted."""
+    """A batch without data: when a job was started, a timer is due, or a source may fall idle."""
 
     def endless(self, strategy: WatermarkStrategy = NONE, **options: Any) -> tuple[Coordinator, Any]:
         source = DataGeneratorSource(lambda n: n, records_per_second=0.0001)
         c = coordinator(lambda env: env.from_source(source, strategy, "n").print(), **options)
-        return c, c.initial()
+        return c, c.next(c.initial())
 
-    def test_nothing_to_do_gives_the_same_offset(self) -> None:
-        c, start = self.endless()
-        assert c.next(start) is start
+    def test_a_job_that_was_started_opens_its_functions_and_learns_its_timers(self) -> None:
+        for batch in (0, 7):
+            source = DataGeneratorSource(lambda n: n, records_per_second=0.0001)
+            c = coordinator(lambda env, source=source: env.from_source(source, NONE, "n").print())
+            start = {**c.initial(), "batch": batch}
+            tick = c.next(start)
+            assert (tick["batch"], tick["last"], tick["positions"]) == (batch + 1, False, start["positions"])
+            assert c.next(tick) is tick
 
     def test_a_timer_that_is_due(self) -> None:
         wake: list[int | None] = [None]
@@ -268,7 +273,7 @@ class TestTicks:
         assert c.next(start) is start
         clock.now = 1500
         tick = c.next(start)
-        assert (tick["batch"], tick["time"], tick["last"]) == (1, 1500, False)
+        assert (tick["batch"], tick["time"], tick["last"]) == (2, 1500, False)
         assert tick["positions"] == start["positions"]
         assert [share.shares for share in c.plan(start, tick)] == [{}, {}]
 
@@ -281,7 +286,7 @@ class TestTicks:
         clock.now += 499
         assert c.next(start) is start
         clock.now += 1
-        assert c.next(start)["batch"] == 1
+        assert c.next(start)["batch"] == 2
 
     def test_ingestion_time_goes_on(self) -> None:
         clock = Clock()
@@ -290,14 +295,7 @@ class TestTicks:
         clock.now += 999
         assert c.next(start) is start
         clock.now += 1
-        assert c.next(start)["batch"] == 1
-
-    def test_a_restarted_job_ticks_once_to_learn_its_timers(self) -> None:
-        c, start = self.endless()
-        start["batch"] = 7
-        tick = c.next(start)
-        assert tick["batch"] == 8
-        assert c.next(tick) is tick
+        assert c.next(start)["batch"] == 2
 
     def test_the_interval_is_the_least_time_between_batches(self) -> None:
         c = coordinator(numbers(100), settings=Settings(max_records=10, interval_ms=150))

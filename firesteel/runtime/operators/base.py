@@ -13,7 +13,7 @@ from firesteel.datastream.connectors.base import SinkIdentity
 from firesteel.datastream.functions import CheckpointedFunction, DistributedCache
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.durable.headers import KeysHeader, OperatorHeader
-from firesteel.errors import CheckpointError, ProgramError
+from firesteel.errors import CheckpointError, FailureKind, ProgramError
 from firesteel.filesystems import StorageOptions
 from firesteel.graph.specs import OperatorSpec
 from firesteel.graph.stream_graph import StreamNode
@@ -21,7 +21,7 @@ from firesteel.runtime.calls import call_for_each
 from firesteel.runtime.clock import Clock
 from firesteel.runtime.context import InitializationContext, NoFiles, OperatorContext, SnapshotContext
 from firesteel.runtime.crash_points import CrashPoints
-from firesteel.runtime.failures import describe
+from firesteel.runtime.failures import NO_ELEMENT, describe
 from firesteel.runtime.outputs import Output
 from firesteel.runtime.results import explained, suspicion
 from firesteel.runtime.state.backend import KeyedStateBackend
@@ -92,6 +92,11 @@ def handles(*specs: type[OperatorSpec]) -> Callable[[OperatorClass], OperatorCla
     return register
 
 
+_MISTAKES = (NameError, AttributeError, TypeError, ImportError, NotImplementedError, SyntaxError)
+"""What a function raises in ``open``, where it has seen no record yet, because of how it is written: it would do so
+again. What depends on a database or a file (OSError, ValueError, …) may pass."""
+
+
 def create_operator(placement: Placement) -> Operator:
     return _HANDLERS[type(placement.node.spec)](placement)
 
@@ -147,6 +152,8 @@ class Operator:
                     assert self.operator_state is not None
                     function.initialize_state(InitializationContext(self.operator_state, self.context))
                 function.open(self.context)
+            except _MISTAKES as error:
+                raise self.failure(error, kind=FailureKind.PERMANENT) from error
             except Exception as error:
                 raise self.failure(error) from error
 
@@ -284,8 +291,8 @@ class Operator:
 
     # Failures
 
-    def failure(self, error: BaseException, *element: Any) -> Exception:
-        return describe(explained(error), self.node.name, self.node.built_at, self.subtask, *element)
+    def failure(self, error: BaseException, element: Any = NO_ELEMENT, kind: FailureKind | None = None) -> Exception:
+        return describe(explained(error), self.node.name, self.node.built_at, self.subtask, element, kind)
 
     def look_at(self, produced: Any, value: Any) -> None:
         """What a function returned for the last value of a chunk, if it is of a kind that is returned by mistake."""
