@@ -48,7 +48,7 @@ _WITH_KAFKA = (
     "tests/bench/test_kafka_",
 )
 
-_PROGRAMS = ("tests/compat/test_against_pyflink.py", "tests/examples/")
+_PROGRAMS = ("tests/examples/",)
 
 _OWN_PROCESSES = (
     "tests/engine/test_spark_applications.py::",

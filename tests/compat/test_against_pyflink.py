@@ -1,12 +1,15 @@
 """Every program of ``programs/`` must print what PyFlink printed when it was recorded.
 
 The expected lines are PyFlink's real output (``tools/oracle.py record``), so PyFlink need not be installed.
-All programs run in this process, on one Spark session, each as ``__main__``: classes that a script defines
-may be keys and records.
+All programs run in this process, each as ``__main__``: classes that a script defines may be keys and records. They run
+in memory, and those that are about more than operators also on Spark: how records travel, in what order they come,
+who prints what, both modes, and one of each way to have state and time. ``--all-engines`` runs all of them there.
 """
 
 import runpy
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import oracle
 import pytest
@@ -18,8 +21,26 @@ def test_each_program_is_recorded_and_each_record_has_a_program() -> None:
     assert [path.stem for path in sorted(oracle.EXPECTED.glob("*.txt"))] == [path.stem for path in PROGRAMS]
 
 
+def _on_spark(*programs: str) -> Callable[[Any], Any]:
+    def mark(test: Any) -> Any:
+        for program in programs:
+            test = pytest.mark.spark_sample(program=program)(test)
+        return test
+
+    return mark
+
+
+@pytest.mark.both_engines
+@_on_spark("word_count_streaming", "word_count_batch", "word_count_automatic", "batch_order", "execute_and_collect")
+@_on_spark("print_prefixes", "print_typed_values", "runtime_context", "key_types", "key_by_twice")
+@_on_spark("partitioning", "partition_custom", "union", "side_outputs", "connected_keyed", "broadcast_state")
+@_on_spark("value_state", "event_time_timers", "windows_tumbling", "windows_late", "async_wait")
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
-def test_prints_what_pyflink_prints(program: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_prints_what_pyflink_prints(
+    program: Path, engine: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine == "memory":
+        monkeypatch.setenv("FIRESTEEL_MASTER", engine)
     runpy.run_path(str(program), run_name="__main__")
     printed = capfd.readouterr().out
     actual = oracle.Rules.of(program.read_text()).normalise(printed)

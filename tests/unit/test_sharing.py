@@ -16,7 +16,7 @@ from sharing import ENGINE, POSTGRES, PROGRAMS, group_of, in_order
         ("tests/semantics/test_sinks.py::test_add_sink[3-spark]", PROGRAMS),
         ("tests/semantics/test_windows.py::test_all[3-spark-sessions]", PROGRAMS),
         ("tests/semantics/test_windows.py::test_all[3-memory-sparkling]", "tests/semantics/test_windows.py"),
-        ("tests/compat/test_against_pyflink.py::test_prints[union]", PROGRAMS),
+        ("tests/compat/test_against_pyflink.py::test_prints[spark-union]", PROGRAMS),
         ("tests/engine/test_spark_life.py::test_cancel", ENGINE),
         ("tests/engine/test_spark_scripts.py::test_classes", "scripts: tests/engine/test_spark_scripts.py"),
         ("tests/recovery/test_replay.py::test_a_batch", ENGINE),
