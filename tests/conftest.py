@@ -12,7 +12,9 @@ A job on Spark takes seconds, so of the marked tests only a sample runs there, o
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -70,6 +72,10 @@ class Run(Protocol):
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell lets what it starts in the background ignore Ctrl-C, and so would the programs that tests interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        with contextlib.suppress(ValueError):
+            signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "both_engines: run the test on every engine, not in memory alone")
     config.addinivalue_line("markers", "spark_sample(**parameters): of the cases for Spark, run the one with these")
 
