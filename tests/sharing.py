@@ -3,12 +3,12 @@
 pytest-xdist hands out groups of tests, in this order: large ones first, so that all processes are busy until the end.
 Tests of one group run in one process, one after the other.
 
-* Two groups need the Spark session of their process: what is told of the engine, and programs that run on Spark as
+* Two groups need the Spark session of their process: what is tested of the engine, and programs that run on Spark as
   they do in memory. There are two because one would take longer than everything else together.
 * The tests with PostgreSQL share a server, so they are one group, and those with Kafka another one.
 * Every other file is a group of its own. Tests that start programs with a Spark of their own are among them.
 
-The scheduler knows tests by their names only, so what belongs where is told by names and by what is in a file.
+The scheduler knows tests by their names only, so what belongs where follows from names and by what is in a file.
 """
 
 from __future__ import annotations

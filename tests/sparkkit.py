@@ -79,16 +79,16 @@ class _Writer(SinkWriter):
 
     def __init__(self, subtask: int) -> None:
         self.subtask = subtask
-        self.held: list[Any] = []
+        self.pending: list[Any] = []
 
     def write(self, value: Any, context: SinkFunction.Context) -> None:
-        self.held.append(value)
+        self.pending.append(value)
 
     def prepare_commit(self) -> list[Any]:
-        if not self.held:
+        if not self.pending:
             return []
-        text = json.dumps(self.held)
-        self.held = []
+        text = json.dumps(self.pending)
+        self.pending = []
         name = hashlib.blake2b(f"{self.subtask}|{text}".encode(), digest_size=8).hexdigest()
         return [(self.subtask, name, text)]
 

@@ -99,9 +99,9 @@ def test_a_job_is_saved_stopped_and_run_again(tmp_path: Path, capsys: pytest.Cap
 def test_a_job_is_cancelled_with_a_savepoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = start("to be cancelled")
     assert main(["cancel", "to be cancelled", "-s", str(tmp_path)]) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert (Path(told[1]) / "manifest.json").exists()
-    assert "Cancelled 'to be cancelled'" in told[2]
+    printed = capsys.readouterr().out.splitlines()
+    assert (Path(printed[1]) / "manifest.json").exists()
+    assert "Cancelled 'to be cancelled'" in printed[2]
     assert job.get_job_status().result() is JobStatus.CANCELED
 
 

@@ -69,7 +69,7 @@ PASSWORDS = {name: f"{name}-hunter2" for name in ("key", "held", "plain", "varia
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, object]]:
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, object]]:
     folder = tmp_path_factory.mktemp("secrets")
     given = folder / "passwords"
     given.write_text(json.dumps(PASSWORDS))
@@ -80,30 +80,30 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, obje
     return folder, json.loads(done.stdout)
 
 
-def test_no_setting_is_on_the_command_line(told: tuple[Path, dict[str, object]]) -> None:
-    _, known = told
+def test_no_setting_is_on_the_command_line(ran: tuple[Path, dict[str, object]]) -> None:
+    _, known = ran
     assert known["key"] == PASSWORDS["key"]
     assert "hunter2" not in str(known["command"])
     assert "s3a" not in str(known["command"])
     assert known["settings"] == [], "the file is gone once it was read"
 
 
-def test_sparks_own_files_are_in_a_private_folder(told: tuple[Path, dict[str, object]]) -> None:
-    _, known = told
+def test_sparks_own_files_are_in_a_private_folder(ran: tuple[Path, dict[str, object]]) -> None:
+    _, known = ran
     assert known["local"] == [known["temporary"], "0o700"]
     assert known["blocks"]
 
 
-def test_no_stored_file_has_a_secret(told: tuple[Path, dict[str, object]]) -> None:
-    folder, _ = told
+def test_no_stored_file_has_a_secret(ran: tuple[Path, dict[str, object]]) -> None:
+    folder, _ = ran
     files = [path for name in ("checkpoints", "savepoints") for path in (folder / name).rglob("*") if path.is_file()]
     assert any(path.name == "firesteel-job.pkl" for path in files)
     assert any(path.name == "manifest.json" for path in files)
     assert [path for path in files if b"hunter2" in path.read_bytes()] == []
 
 
-def test_what_is_stored_is_its_owners_alone(told: tuple[Path, dict[str, object]]) -> None:
-    folder, _ = told
+def test_what_is_stored_is_its_owners_alone(ran: tuple[Path, dict[str, object]]) -> None:
+    folder, _ = ran
     job = folder / "checkpoints" / "job"
     ours = [folder / "checkpoints", job, *job.iterdir()]
     ours += [path for path in job.rglob("*") if job / "query" not in path.parents]
@@ -112,8 +112,8 @@ def test_what_is_stored_is_its_owners_alone(told: tuple[Path, dict[str, object]]
     assert {name: oct(mode) for name, mode in modes.items() if mode & 0o077} == {}
 
 
-def test_the_output_of_a_file_sink_has_the_users_umask(told: tuple[Path, dict[str, object]]) -> None:
-    folder, _ = told
+def test_the_output_of_a_file_sink_has_the_users_umask(ran: tuple[Path, dict[str, object]]) -> None:
+    folder, _ = ran
     parts = [path for path in (folder / "output").rglob("part-*") if path.is_file()]
     assert parts
     assert {path.stat().st_mode & 0o777 for path in parts} == {0o644}

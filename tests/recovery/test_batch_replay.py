@@ -66,9 +66,9 @@ def test_the_failed_batch_fails_again_here_and_an_earlier_one_does_not(
     CALLS.clear()
 
     assert main(["replay", str(failed)]) == 1
-    told = capsys.readouterr().err
+    errors = capsys.readouterr().err
     # With the state from before the batch, in this very process, where breakpoints work.
-    assert "ValueError: 25 after 9" in told
+    assert "ValueError: 25 after 9" in errors
     assert {pid for pid, _ in CALLS} == {os.getpid()}
     assert {value for _, value in CALLS} <= set(range(20, 30))
 

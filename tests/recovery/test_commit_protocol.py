@@ -47,17 +47,17 @@ class Ledger(Sink):
 class LedgerWriter(SinkWriter):
     def __init__(self, folder: Path, context: WriterContext) -> None:
         self.folder, self.prefix, self.number = folder, f"{context.name_prefix()}.{context.writer_id()}", 0
-        self.held: list[Any] = []
+        self.pending: list[Any] = []
 
     def write(self, value: Any, context: SinkFunction.Context) -> None:
-        self.held.append(value)
+        self.pending.append(value)
 
     def prepare_commit(self) -> list[Any]:
-        if not self.held:
+        if not self.pending:
             return []
         name, self.number = f"{self.prefix}.{self.number}", self.number + 1
-        (self.folder / f"{name}.prepared").write_text(json.dumps(self.held))
-        self.held = []
+        (self.folder / f"{name}.prepared").write_text(json.dumps(self.pending))
+        self.pending = []
         return [name]
 
 

@@ -65,9 +65,9 @@ def test_states_are_tables(halves: Halves) -> None:
     assert ("a", 3, "3") in maps
     assert dict(savepoint.items("ledger", "note")) == {"a": {"last": 3}, "b": {"last": 2}, "c": {"last": 4}}
     assert savepoint.read_arrow("ledger", "count").to_pandas()["value"].sum() == 4
-    told = {state.name: (state.kind, state.type, state.rows) for state in savepoint.states()}
-    assert told["count"] == ("value", "LONG", 3)
-    assert told["event-time timers"][2] == 3
+    listed = {state.name: (state.kind, state.type, state.rows) for state in savepoint.states()}
+    assert listed["count"] == ("value", "LONG", 3)
+    assert listed["event-time timers"][2] == 3
     assert savepoint.position("script") == 1
 
 

@@ -112,8 +112,8 @@ class Everything(KeyedBroadcastProcessFunction[int, Any, Any, Any]):
         ]
 
 
-def told(n: int) -> list[Any]:
-    """What record ``n`` must be told if nothing is lost and nothing counted twice."""
+def expected(n: int) -> list[Any]:
+    """What record ``n`` must give if nothing is lost and nothing counted twice."""
     before = list(range(n % KEYS, n + 1, KEYS))
     many = [m for one in before for m in range(one * 30, one * 30 + 30)]
     return [
@@ -157,7 +157,7 @@ def test_every_state_is_there_after_a_restart(backend: str, tmp_path: Path) -> N
 
     assert len(commit_calls(folder)) > 2
     results = sorted(committed(folder))
-    assert [one[:-1] for one in results] == [told(n) for n in range(NUMBERS)]
+    assert [one[:-1] for one in results] == [expected(n) for n in range(NUMBERS)]
     # All rules are known, those from before the restart as well.
     assert results[-1][-1] == 10
 

@@ -201,16 +201,19 @@ def test_keys_are_not_shown_and_not_kept(bucket: Bucket) -> None:
 
 
 def test_access_as_hadoops_client_has_it() -> None:
-    def told(**settings: str) -> dict[str, Any]:
+    def given(**settings: str) -> dict[str, Any]:
         keys = {key.replace("_", "."): value for key, value in settings.items()}
         return StorageOptions.from_hadoop(keys.get).for_arrow()
 
-    assert told() == {}, "Arrow looks into the environment then"
-    assert told(endpoint="https://store:9000/") == {"endpoint_override": "store:9000"}
-    assert told(endpoint="store", connection_ssl_enabled="false") == {"endpoint_override": "store", "scheme": "http"}
-    assert told(endpoint="http://store") == {"endpoint_override": "store", "scheme": "http"}
+    assert given() == {}, "Arrow looks into the environment then"
+    assert given(endpoint="https://store:9000/") == {"endpoint_override": "store:9000"}
+    assert given(endpoint="store", connection_ssl_enabled="false") == {
+        "endpoint_override": "store",
+        "scheme": "http",
+    }
+    assert given(endpoint="http://store") == {"endpoint_override": "store", "scheme": "http"}
     secrets = {"access_key": "a", "secret_key": "b", "session_token": "c"}
-    assert told(endpoint_region="eu-west-3", **secrets) == {"region": "eu-west-3", **secrets}
+    assert given(endpoint_region="eu-west-3", **secrets) == {"region": "eu-west-3", **secrets}
 
 
 def test_a_cached_file_comes_from_there(bucket: Bucket) -> None:

@@ -208,19 +208,19 @@ def lists(stream: DataStream) -> DataStream:
 def test_lists_of_operators_are_shared_out(halves: Halves, after: int) -> None:
     begin, end = [[0, 1, 2, 3, 4]], [list(range(10, 10 + after))]
     first_half = halves.save(lists, begin, 2)
-    assert [told for _, _, told in first_half if told is not None] == [(False, [], [], [])] * 2
+    assert [reports for _, _, reports in first_half if reports is not None] == [(False, [], [], [])] * 2
     former = [[value for subtask, value, _ in first_half if subtask == number] for number in (0, 1)]
     order = former[0] + former[1]
 
     found = halves.resume(lists, [*begin, *end], after)
-    told = {subtask: told for subtask, _, told in found if told is not None}
+    reports = {subtask: reports for subtask, _, reports in found if reports is not None}
 
-    assert set(told) == set(range(after))
-    assert all(restored for restored, _, _, _ in told.values())
-    assert all(union == [0, 1, 2, 3, 4] for _, _, union, _ in told.values())
-    splits = [split for _, (_, split, _, _) in sorted(told.items())]
+    assert set(reports) == set(range(after))
+    assert all(restored for restored, _, _, _ in reports.values())
+    assert all(union == [0, 1, 2, 3, 4] for _, _, union, _ in reports.values())
+    splits = [split for _, (_, split, _, _) in sorted(reports.items())]
     assert splits == {1: [order], 2: former, 3: [order[:2], order[2:4], order[4:]]}[after]
-    pieces = sorted(piece for _, _, _, raw in told.values() for piece in raw)
+    pieces = sorted(piece for _, _, _, raw in reports.values() for piece in raw)
     assert pieces == [f"{number}:{former[number]}" for number in (0, 1)]
 
 

@@ -18,14 +18,14 @@ class ListWriter(SinkWriter):
 
     def __init__(self, folder: str, context: WriterContext) -> None:
         self.folder, self.place = folder, (context.subtask(), context.parallelism())
-        self.held: list[Any] = []
+        self.pending: list[Any] = []
 
     def write(self, value: Any, context: SinkFunction.Context) -> None:
-        self.held.append((value, context.timestamp()))
+        self.pending.append((value, context.timestamp()))
 
     def prepare_commit(self) -> list[Any]:
-        held, self.held = self.held, []
-        return [(self.place, held)] if held else []
+        pending, self.pending = self.pending, []
+        return [(self.place, pending)] if pending else []
 
     def close(self) -> None:
         with open(f"{self.folder}/closed", "a") as file:
@@ -65,7 +65,7 @@ def test_what_writers_prepare_is_committed_once(
     env.from_collection(list(range(10))).sink_to(FileSink(tmp_path))
     env.execute()
     found = committed(tmp_path)
-    assert sorted(value for _, held in found for value, _ in held) == list(range(10))
+    assert sorted(value for _, pending in found for value, _ in pending) == list(range(10))
     assert {place for place, _ in found} <= {(n, parallelism) for n in range(parallelism)}
     assert sorted((tmp_path / "closed").read_text().split()) == [str(n) for n in range(parallelism)]
 
@@ -75,7 +75,7 @@ def test_a_committable_per_batch_in_order(make_env: Any, tmp_path: Path) -> None
     stream = env.from_collection([("a", n) for n in range(5)]).assign_timestamps_and_watermarks(ascending())
     stream.sink_to(FileSink(tmp_path))
     env.execute()
-    assert [held for _, held in committed(tmp_path)] == [
+    assert [pending for _, pending in committed(tmp_path)] == [
         [(("a", 0), 0), (("a", 1), 1)],
         [(("a", 2), 2), (("a", 3), 3)],
         [(("a", 4), 4)],

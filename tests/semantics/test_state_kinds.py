@@ -59,58 +59,58 @@ class Model:
     """What one key has; ``None`` or empty where nothing is stored."""
 
     def __init__(self) -> None:
-        self.held: Any = None
+        self.content: Any = None
 
     def value(self) -> Any:
-        return self.held
+        return self.content
 
     def update(self, value: Any) -> None:
-        self.held = value
+        self.content = value
 
     def clear(self) -> None:
-        self.held = None
+        self.content = None
 
 
 class ListModel(Model):
     def get(self) -> list[Any]:
-        return list(self.held or [])
+        return list(self.content or [])
 
     def add(self, value: Any) -> None:
-        self.held = [*self.get(), value]
+        self.content = [*self.get(), value]
 
     def add_all(self, values: list[Any]) -> None:
-        self.held = [*self.get(), *values]
+        self.content = [*self.get(), *values]
 
 
 class MapModel(Model):
     def __init__(self) -> None:
-        self.held: dict[Any, Any] = {}
-        self.put, self.put_all, self.get = self.held.__setitem__, self.held.update, self.held.get
-        self.items, self.keys, self.values = self.held.items, self.held.keys, self.held.values
-        self.contains, self.clear = self.held.__contains__, self.held.clear
+        self.content: dict[Any, Any] = {}
+        self.put, self.put_all, self.get = self.content.__setitem__, self.content.update, self.content.get
+        self.items, self.keys, self.values = self.content.items, self.content.keys, self.content.values
+        self.contains, self.clear = self.content.__contains__, self.content.clear
 
     def remove(self, key: Any) -> None:
-        self.held.pop(key, None)
+        self.content.pop(key, None)
 
     def is_empty(self) -> bool:
-        return not self.held
+        return not self.content
 
 
 class SumModel(Model):
     def add(self, value: int) -> None:
-        self.held = (self.held or 0) + value
+        self.content = (self.content or 0) + value
 
     def get(self) -> int | None:
-        result: int | None = self.held
+        result: int | None = self.content
         return result
 
 
 class MeanModel(ListModel):
     def get(self) -> Any:
-        return sum(self.held) / len(self.held) if self.held else None
+        return sum(self.content) / len(self.content) if self.content else None
 
     def add(self, value: Any) -> None:
-        self.held = [*(self.held or []), value]
+        self.content = [*(self.content or []), value]
 
 
 class Mean(AggregateFunction):
@@ -515,7 +515,7 @@ def test_a_broadcast_record_works_on_the_state_of_all_keys(run: Any, kind: str, 
 
     script, states, expected = KINDS[kind].script, dict[Any, Model](), []
     for rule, (key, n) in zip(rules, records, strict=True):
-        expected += [(key, rule, script(state, rule)) for key, state in states.items() if state.held]
+        expected += [(key, rule, script(state, rule)) for key, state in states.items() if state.content]
         script(states.setdefault(key, KINDS[kind].model()), n)
     assert sorted(run(build, subtasks, settings(backend, 2))) == sorted(expected)
 

@@ -1,4 +1,4 @@
-"""Windows, told as transcripts: the files of ``windows/`` say what comes in and what must come out after each line."""
+"""Windows, as transcripts: the files of ``windows/`` say what comes in and what must come out after each line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 cases_without_clock = pytest.mark.parametrize("case", EVENT_TIME.values(), ids=EVENT_TIME)
 
 
-def told(case: Case) -> str:
+def described(case: Case) -> str:
     return f"{case.name}\n  {case.stream}"
 
 
@@ -31,8 +31,8 @@ def test_each_line_gives_what_it_says(case: Case, backend: str) -> None:
         expected = step.out
         if case.order == "free":
             expected, came = sorted(expected), sorted(came)
-        assert came == expected, f"{told(case)}\n  line {number}: {step.event}"
-    assert stage.dropped == case.dropped, told(case)
+        assert came == expected, f"{described(case)}\n  line {number}: {step.event}"
+    assert stage.dropped == case.dropped, described(case)
 
 
 @every_case
@@ -52,7 +52,7 @@ def test_nothing_is_left_when_all_windows_have_ended(case: Case, backend: str) -
 def test_parallelism_changes_nothing_but_the_order_of_keys(case: Case, parallelism: int, backend: str) -> None:
     _, emitted = play(case, parallelism, backend)
     for step, came in zip(case.steps, emitted, strict=True):
-        assert sorted(came) == sorted(step.out), told(case)
+        assert sorted(came) == sorted(step.out), described(case)
 
 
 @cases_without_clock
@@ -64,7 +64,7 @@ def test_how_lines_share_micro_batches_changes_nothing(case: Case, batch: int, b
     if case.order == "free" or ".get_side_output(" in case.stream or "with_late" in case.stream:
         # Within a batch the side output has an order of its own.
         came, expected = sorted(came), sorted(expected)
-    assert came == expected, told(case)
+    assert came == expected, described(case)
     assert stage.dropped == case.dropped
     assert bool(stage.left()) == case.leaves
 
@@ -76,7 +76,7 @@ def test_failures_change_nothing(case: Case, parallelism: int, backend: str) -> 
     """Every line's batch fails when it is done, and is repeated by new tasks from what the stores held before."""
     stage, emitted = play(case, parallelism, backend, failing=True)
     for step, came in zip(case.steps, emitted, strict=True):
-        assert sorted(came) == sorted(step.out), told(case)
+        assert sorted(came) == sorted(step.out), described(case)
     assert stage.dropped == case.dropped
 
 

@@ -139,14 +139,14 @@ def test_a_sink_function_is_a_copy() -> None:
 
 class Files(Sink):
     class Writer(SinkWriter):
-        held = ""
+        pending = ""
 
         def write(self, value: Any, context: Any) -> None:
-            self.held += value
+            self.pending += value
 
         def prepare_commit(self) -> list[Any]:
-            held, self.held = self.held, ""
-            return [held]
+            pending, self.pending = self.pending, ""
+            return [pending]
 
     def create_writer(self, context: Any) -> SinkWriter:
         return self.Writer()

@@ -118,18 +118,18 @@ print(__name__, sys.argv[1:], sys.argv[0] == __file__, beside_the_program.NAME)
 def test_an_error_of_ours_is_told_without_a_traceback(program, capsys: pytest.CaptureFixture[str]) -> None:
     path = program(FAILING)
     assert main(["run", "-m", "memory", path]) == 1
-    told = capsys.readouterr().err
-    assert "Traceback" not in told
-    assert told.splitlines()[-1].strip() == "ZeroDivisionError: integer division or modulo by zero"
-    assert f"{path}:4" in told
-    assert "element   0" in told
+    errors = capsys.readouterr().err
+    assert "Traceback" not in errors
+    assert errors.splitlines()[-1].strip() == "ZeroDivisionError: integer division or modulo by zero"
+    assert f"{path}:4" in errors
+    assert "element   0" in errors
 
 
 def test_verbose_shows_the_traceback(program, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "-v", "-m", "memory", program(FAILING)]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith("Traceback")
-    assert "ZeroDivisionError" in told
+    errors = capsys.readouterr().err
+    assert errors.startswith("Traceback")
+    assert "ZeroDivisionError" in errors
 
 
 def test_other_errors_of_the_program_are_its_own(program) -> None:
@@ -146,9 +146,9 @@ def test_an_interrupted_program_exits_as_shells_expect(program) -> None:
 @pytest.mark.parametrize("setting", ["no-equals-sign", "=value", "a=b\x1fc=d"])
 def test_a_setting_that_is_none_is_refused(setting: str, program, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "-D", setting, program("print('ran')")]) == 1
-    out, told = capsys.readouterr()
+    out, errors = capsys.readouterr()
     assert out == ""
-    assert told == f"-D takes key=value, got {setting!r}.\n"
+    assert errors == f"-D takes key=value, got {setting!r}.\n"
 
 
 def test_a_missing_program_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,29 +37,29 @@ BOTH = TimeWindow(0, 160)
 class Folded(ReducingState[Any]):
     def __init__(self, descriptor: ReducingStateDescriptor) -> None:
         self.fold = descriptor.get_reduce_function()
-        self.held: Any = None
+        self.content: Any = None
 
     def get(self) -> Any:
-        return self.held
+        return self.content
 
     def add(self, value: Any) -> None:
-        self.held = value if self.held is None else self.fold.reduce(self.held, value)
+        self.content = value if self.content is None else self.fold.reduce(self.content, value)
 
     def clear(self) -> None:
-        self.held = None
+        self.content = None
 
 
 class Cell(ValueState[Any]):
-    held: Any = None
+    content: Any = None
 
     def value(self) -> Any:
-        return self.held
+        return self.content
 
     def update(self, value: Any) -> None:
-        self.held = value
+        self.content = value
 
     def clear(self) -> None:
-        self.held = None
+        self.content = None
 
 
 class Harness(Trigger.OnMergeContext):
@@ -107,7 +107,7 @@ class Harness(Trigger.OnMergeContext):
 
     @property
     def empty(self) -> bool:
-        return not self.event and not self.processing and all(state.held is None for state in self.states.values())
+        return not self.event and not self.processing and all(state.content is None for state in self.states.values())
 
     def get_current_processing_time(self) -> int:
         return self.now
@@ -142,8 +142,8 @@ class Harness(Trigger.OnMergeContext):
         target: Any = self.get_partitioned_state(state_descriptor)
         for window in self.merged:
             source = self.states.pop((window, state_descriptor.name), None)
-            if source is not None and source.held is not None:
-                target.add(source.held)
+            if source is not None and source.content is not None:
+                target.add(source.content)
 
 
 class TestEventTime:
@@ -274,7 +274,7 @@ class TestContinuousProcessingTime:
         assert (BOTH, 40) in harness.processing
         harness.clear(BOTH)
         assert (BOTH, 40) not in harness.processing
-        assert all(state.held is None for state in harness.states.values())
+        assert all(state.content is None for state in harness.states.values())
 
     def test_its_state_is_not_that_of_event_time(self) -> None:
         """So that a trigger of a user's may hold both."""

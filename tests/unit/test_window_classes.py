@@ -48,16 +48,16 @@ NO_TIME = -(2**63)
 
 
 class Cell(ValueState[Any]):
-    held: Any = None
+    content: Any = None
 
     def value(self) -> Any:
-        return self.held
+        return self.content
 
     def update(self, value: Any) -> None:
-        self.held = value
+        self.content = value
 
     def clear(self) -> None:
-        self.held = None
+        self.content = None
 
 
 class States:
