@@ -133,6 +133,9 @@ LONG_BATCH = """
     import time
     from firesteel.common import Configuration
     from firesteel.datastream import StreamExecutionEnvironment
+    from firesteel.engine.memory import MemoryEngine
+
+    MemoryEngine.suspends_within = 1.0
 
     def busy(value):
         open(sys.argv[1] + "/.begun", "w").close()
@@ -154,7 +157,7 @@ def test_a_batch_that_takes_long_is_given_up(tmp_path: Path, monkeypatch: pytest
     # Far less than the batch takes.
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 128 + signal.SIGTERM
-    assert "job 'numbers' did not stop within 5 s" in errors
+    assert "job 'numbers' did not stop within 1 s" in errors
 
 
 FAILS = """
