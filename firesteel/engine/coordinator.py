@@ -173,8 +173,9 @@ class Coordinator:
         if not (records or last or positions != start["positions"] or self._must_tick(start, now, feedback.wake_at)):
             time.sleep(IDLE_WAIT)
             return start
+        # The empty batch that opens functions does not count: the first records do not wait for an interval behind it.
+        self._started = (records, time.monotonic()) if records or not self._fresh else None
         self._fresh = False
-        self._started = (records, time.monotonic())
         offset = {
             "format": OFFSET.version,
             "batch": start["batch"] + 1,

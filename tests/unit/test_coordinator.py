@@ -433,7 +433,8 @@ def test_results_do_not_wait_for_the_interval_of_checkpoints() -> None:
 
 
 def test_an_interval_of_batches_makes_them_fewer() -> None:
-    assert starts(Settings(interval_ms=200)) == 3
+    assert starts(Settings(interval_ms=200)) == 1 + 3
+    assert starts(Settings(interval_ms=3_600_000)) == 1 + 1, "the first records do not wait behind the empty batch"
 
 
 @pytest.mark.parametrize(
