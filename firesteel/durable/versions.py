@@ -12,7 +12,19 @@ from typing import Any, Final
 
 from firesteel.errors import CheckpointError
 
-__all__ = ["CHECKPOINT", "COMMITS", "COMPACTION", "FEEDBACK", "JOB", "LEDGER", "OFFSET", "SAVEPOINT", "STORE", "Format"]
+__all__ = [
+    "CHECKPOINT",
+    "COMMITS",
+    "COMPACTION",
+    "FEEDBACK",
+    "FILE_POSITION",
+    "JOB",
+    "LEDGER",
+    "OFFSET",
+    "SAVEPOINT",
+    "STORE",
+    "Format",
+]
 
 
 @dataclass(frozen=True)
@@ -65,4 +77,5 @@ OFFSET: Final = Format("the offset of a batch", version=1)
 FEEDBACK: Final = Format("the feedback to the coordinator", version=1)
 LEDGER: Final = Format("the ledger of a file sink", version=1)
 COMPACTION: Final = Format("the log of a file sink's compaction", version=1)
+FILE_POSITION: Final = Format("the position of a file source", version=1)
 SAVEPOINT: Final = Format("the savepoint", version=2)

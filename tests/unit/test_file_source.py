@@ -31,7 +31,7 @@ from firesteel.datastream.connectors.file_system import (
     Lines,
     StreamFormat,
 )
-from firesteel.errors import InputError, ProgramError
+from firesteel.errors import CheckpointError, InputError, ProgramError
 
 
 class Words(StreamFormat[str]):
@@ -194,6 +194,14 @@ class TestPositions:
         # Another process, which knows nothing of the folder.
         other = FileEnumerator(MonitoredFiles((), None, 1.0, None), LINES)
         assert read(made.create_reader(), other.plan(first, second, 3)) == expected == ["b"] * 10
+
+    def test_one_of_a_newer_version_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "a").write_text("a\n")
+        planner = source(LINES, tmp_path).create_enumerator()
+        newer = {**planner.latest(None, 10), "format": 99}
+        for ask in (lambda: planner.latest(newer, 10), lambda: planner.plan(None, newer, 1)):
+            with pytest.raises(CheckpointError, match="The position of a file source has format 99, of a newer"):
+                ask()
 
     def test_they_do_not_grow_with_the_files_of_a_static_set(self, tmp_path: Path) -> None:
         for number in range(300):

@@ -16,6 +16,7 @@ from firesteel.connectors.blocks import blocks
 from firesteel.connectors.files.file_format import END, FileFormat, FormatPlanner, InputFile, Reach
 from firesteel.connectors.files.known_files import FileSet
 from firesteel.connectors.source import SplitEnumerator, SplitRange
+from firesteel.durable.versions import FILE_POSITION
 from firesteel.errors import CheckpointError
 from firesteel.filesystems import FileInfo, StorageOptions
 
@@ -77,6 +78,7 @@ class FileEnumerator(SplitEnumerator[Piece]):
     # How far a batch reads
 
     def latest(self, position: Position | None, max_records: int) -> Position:
+        _check(position)
         known = position["known"] if position else self._files.first()
         pieces: list[Piece] = []
         begun: list[FileInfo] = []
@@ -98,6 +100,7 @@ class FileEnumerator(SplitEnumerator[Piece]):
             return position
         before = position or {"at": 0, "bytes": 0, "records": 0}
         return {
+            "format": FILE_POSITION.version,
             "at": before["at"] + 1,
             "bytes": before["bytes"] + sum(piece.weight for piece in pieces),
             "records": before["records"] + read,
@@ -151,6 +154,7 @@ class FileEnumerator(SplitEnumerator[Piece]):
                 f"A file source is at step {_total(start, 'at')} and should read what step {_total(end, 'at')} says. "
                 "The log of the job's checkpoint has a gap."
             )
+        _check(end)
         pieces = [Piece(*piece) for piece in end["pieces"]]
         total = sum(piece.weight for piece in pieces)
         # All pieces in a row, cut into blocks of equal size, one for each subtask.
@@ -175,6 +179,12 @@ class FileEnumerator(SplitEnumerator[Piece]):
 
     def _splits(self, path: str) -> bool:
         return self._split_files and self._format.splits(path)
+
+
+def _check(position: Position | None) -> None:
+    """A position may come from a checkpoint or savepoint of another version."""
+    if position is not None:
+        FILE_POSITION.check(position.get("format"))
 
 
 def _total(position: Position | None, what: str) -> int:
