@@ -68,6 +68,8 @@ class Supervisor:
         self._ended_listener = ended
         self._lock = threading.RLock()
         self._jobs: dict[str, ManagedJob] = {}
+        self._ended: dict[str, JobRow] = {}
+        """Jobs that are over, without their records: lists are asked for all the time, and nobody else writes rows."""
         self._work = ThreadPoolExecutor(8, thread_name_prefix="firesteel-work")
         self._wake_end, self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._over = False
@@ -79,7 +81,9 @@ class Supervisor:
     def start(self) -> None:
         """Adopts what runs, recovers the rest, and begins to watch."""
         for row in self.registry.jobs():
-            if row.state not in ENDED:
+            if row.state in ENDED:
+                self._ended[row.id] = row
+            else:
                 self._jobs[row.id] = ManagedJob(row, restarts_after(row, self.registry.attempts(row.id)))
         for job in list(self._jobs.values()):
             self._recover(job)
@@ -185,11 +189,13 @@ class Supervisor:
     def rows(self) -> list[JobRow]:
         """All jobs, those that have ended, too; each with the state that it has now."""
         with self._lock:
-            return [self._live(row) for row in self.registry.jobs()]
+            known = [*self._ended.values(), *(self._live(job.row) for job in self._jobs.values())]
+        return sorted(known, key=lambda row: row.submitted)
 
     def row(self, job_id: str) -> JobRow:
         with self._lock:
-            row = self.registry.job(job_id)
+            job = self._jobs.get(job_id)
+            row = self.registry.job(job_id) if job is None else job.row
             if row is None:
                 raise JobNotFoundError(f"There is no job {job_id}.")
             return self._live(row)
@@ -469,6 +475,7 @@ class Supervisor:
                 job, state, ended=now_ms(), failure=failure, record=record, pid=0, attempt=job.row.attempt
             )
             job.row = replace(row, record=record)
+            self._ended[job.id] = replace(row, record={})
             del self._jobs[job.id]
         logger.info("job %s (%s) has ended: %s", row.id, row.name, state)
         self._work.submit(self._logged, self._after_end, job.row)
@@ -486,7 +493,10 @@ class Supervisor:
         self._forget_old()
 
     def _forget_old(self) -> None:
-        ended = [row for row in self.registry.jobs() if row.state in ENDED]
-        for row in sorted(ended, key=lambda one: one.ended)[: max(0, len(ended) - self.settings.history)]:
+        with self._lock:
+            ended = sorted(self._ended.values(), key=lambda one: one.ended)
+        for row in ended[: max(0, len(ended) - self.settings.history)]:
             self.registry.forget_job(row.id)
+            with self._lock:
+                self._ended.pop(row.id, None)
             shutil.rmtree(self.folder.job(row.id).path, ignore_errors=True)
