@@ -7,8 +7,9 @@ import argparse
 import sys
 
 from firesteel.cli import submission
-from firesteel.cli.program import add_program, run_program
+from firesteel.cli.program import add_program, run_program, settings_text, warn_of_secrets
 from firesteel.cli.targets import needed_manager
+from firesteel.programs import SEPARATOR
 
 __all__ = ["HELP", "configure", "run"]
 
@@ -18,6 +19,9 @@ HELP = "run a program, here or with the job manager"
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-d", "--detached", action="store_true", help="hand it to the job manager and return at once; see also -m"
+    )
+    parser.add_argument(
+        "--supervised", action="store_true", help="in a process that is started again from its checkpoint when it dies"
     )
     submission.add_savepoint(parser)
     add_program(parser)
@@ -31,8 +35,19 @@ def run(options: argparse.Namespace) -> int:
         options.settings.append(f"execution.state-recovery.path={options.savepoint}")
     if options.lenient:
         options.settings.append("execution.state-recovery.ignore-unclaimed-state=true")
+    if options.supervised:
+        return _supervised(options)
     run_program(options)
     return 0
+
+
+def _supervised(options: argparse.Namespace) -> int:
+    # Here, not at the top: a plain run does not need it.
+    from firesteel.cluster.per_job import run_supervised
+
+    warn_of_secrets(options.settings)
+    entries = (entry.partition("=") for entry in settings_text(options).split(SEPARATOR) if entry)
+    return run_supervised(options.program, options.arguments, {key: value for key, _, value in entries})
 
 
 def _with_manager(options: argparse.Namespace) -> int:

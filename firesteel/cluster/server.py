@@ -39,16 +39,17 @@ __all__ = ["assemble", "serve"]
 logger = logging.getLogger("firesteel.cluster")
 
 CONNECTIONS = 200
-SECONDS_TO_ASK = float(os.environ.get("FIRESTEEL_CLUSTER_SECONDS_TO_ASK", "15"))
-"""A connection that has not sent a whole request line and headers by then is closed."""
 
 
 class _Bounded(H11Protocol):
     """Connections that take their time to say what they want do not hold a place for ever."""
 
+    seconds_to_ask = 15.0
+    """One that has not sent a whole request line and headers by then is closed."""
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._first_request = self.loop.call_later(SECONDS_TO_ASK, self._close_silent)
+        self._first_request = self.loop.call_later(self.seconds_to_ask, self._close_silent)
 
     def _close_silent(self) -> None:
         if self.cycle is None and not self.transport.is_closing():
@@ -100,7 +101,7 @@ def serve(settings: ClusterSettings, ready: Callable[[str], None] = lambda addre
     cluster = assemble(settings, folder, stop)
     config = uvicorn.Config(
         build(cluster),
-        http=_Bounded,
+        http=type("Bounded", (_Bounded,), {"seconds_to_ask": settings.request_ms / 1000}),
         ws="none",
         lifespan="off",
         log_config=None,

@@ -47,6 +47,8 @@ class ClusterSettings:
     """``firesteel.cluster.poll-interval``: how often running jobs are asked."""
     plan_ms: int = 120_000
     """``firesteel.cluster.plan-timeout``: how long a program may take up to its execute()."""
+    request_ms: int = 15_000
+    """``firesteel.cluster.request-timeout``: how long a client may take to say what it wants."""
     cancel_ms: int = 60_000
     """``firesteel.cluster.cancel-timeout``: a driver that has not ended by then is killed."""
 
@@ -74,6 +76,7 @@ class ClusterSettings:
             history=read.get_integer(f"{prefix}history", known.history),
             poll_ms=read.get_duration_ms(f"{prefix}poll-interval", known.poll_ms),
             plan_ms=read.get_duration_ms(f"{prefix}plan-timeout", known.plan_ms),
+            request_ms=read.get_duration_ms(f"{prefix}request-timeout", known.request_ms),
             cancel_ms=read.get_duration_ms(f"{prefix}cancel-timeout", known.cancel_ms),
         )
         return replace(settings, **{key: value for key, value in options.items() if value is not None}).checked()

@@ -48,9 +48,11 @@ PLAN: dict[str, Any] = {
 class FakeLauncher(Launcher):
     """Drivers that do nothing until they are told how to end. They are processes, sessions and files as real ones."""
 
-    def __init__(self, restart: Mapping[str, str] | None = None, checkpointing: bool = False) -> None:
+    def __init__(
+        self, restart: Mapping[str, str] | None = None, checkpointing: bool = False, children: int = 0
+    ) -> None:
         super().__init__(10, 1 << 20, 2)
-        self.restart, self.checkpointing = dict(restart or {}), checkpointing
+        self.restart, self.checkpointing, self.children = dict(restart or {}), checkpointing, children
         self.started: list[tuple[Assignment, dict[str, str]]] = []
         self.configuration: dict[str, str] = {}
         self.name = "fake"
@@ -70,7 +72,9 @@ class FakeLauncher(Launcher):
         replace_file(str(folder.attempt), str(task.attempt).encode())
         folder.log(task.attempt).write_text(f"driver {task.attempt}\n")
         # Waits for a file with its outcome: the same name as a real one's, written before by the test.
-        program = f"import os, time\nwhile not os.path.exists({str(folder.outcome(task.attempt))!r}): time.sleep(0.02)"
+        program = "import os, subprocess, time\n"
+        program += f"for _ in range({self.children}): subprocess.Popen(['sleep', '1000'])\n"
+        program += f"while not os.path.exists({str(folder.outcome(task.attempt))!r}): time.sleep(0.02)"
         child = subprocess.Popen([sys.executable, "-I", "-S", "-c", program], start_new_session=True)
         child.returncode = 0
         self.started.append((task, dict(settings)))

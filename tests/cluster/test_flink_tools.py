@@ -19,11 +19,16 @@ from firesteel.cli import main
 from firesteel.cluster.client import ClusterClient
 from firesteel.cluster.starting import find_running
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+
+@pytest.fixture(scope="module", autouse=True)
+def flinks_programs() -> None:
+    # Here, not where tests are collected: they may have to be downloaded.
+    if why_not():
+        pytest.skip(why_not())
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory, short: Path) -> Iterator[Path]:
+def cluster(flinks_programs: None, tmp_path_factory: pytest.TempPathFactory, short: Path) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("manager") / "c"
     patch = pytest.MonkeyPatch()
     patch.setenv("FIRESTEEL_RUNTIME_DIR", str(short))

@@ -394,7 +394,8 @@ def test_tokens_are_not_shown_by_objects(cluster: Cluster) -> None:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
     """A job manager as a process of its own."""
     folder = tmp_path_factory.mktemp("served") / "c"
-    environment = {**os.environ, "FIRESTEEL_CLUSTER_DIR": str(folder), "FIRESTEEL_CLUSTER_SECONDS_TO_ASK": "1"}
+    (folder.parent / "config.yaml").write_text("firesteel.cluster.request-timeout: 1 s\n")
+    environment = {**os.environ, "FIRESTEEL_CLUSTER_DIR": str(folder), "FIRESTEEL_CONF_DIR": str(folder.parent)}
     command = [sys.executable, "-m", "firesteel", "cluster", "start", "--foreground", "--port", "0"]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None

@@ -57,6 +57,17 @@ def test_a_crash_is_followed_by_another_driver_until_the_strategy_says_no(tmp_pa
     assert [settings["firesteel.job.attempt"] for _, settings in launcher.started] == ["0", "1", "2"]
 
 
+def test_the_processes_of_a_driver_that_crashed_end_with_it(tmp_path: Path) -> None:
+    with running_cluster(tmp_path / "c", FakeLauncher(QUICK, children=2)) as cluster:
+        job = submit(cluster)
+        process = wait_for_process(cluster, job.id)
+        assert eventually(lambda: len(session_members(process)) == 3)
+        left = [one for one in session_members(process) if one != process]
+        process.send(signal.SIGKILL)
+        wait_for_process(cluster, job.id, 1)
+        assert not any(one.alive for one in left), "or two JVMs would have one checkpoint"
+
+
 def test_without_a_strategy_a_crash_ends_the_job(tmp_path: Path) -> None:
     with running_cluster(tmp_path / "c", FakeLauncher()) as cluster:
         job = submit(cluster)
@@ -196,8 +207,14 @@ def test_a_new_job_manager_adopts_what_runs(tmp_path: Path) -> None:
     first.supervisor.stop(leave_jobs=True)
     assert process.alive
     with running_cluster(tmp_path / "c", launcher) as second:
+        # Another job has come and gone: whatever there was to be done with the first one is done by now.
+        other = submit(second)
+        wait_for_process(second, other.id)
+        finish(second, other.id)
+        assert has_state(second, other.id, "FINISHED")
+        assert process.alive
         assert second.supervisor.row(job.id).pid == process.pid
-        assert len(launcher.started) == 1
+        assert [task.job for task, _ in launcher.started] == [job.id, other.id]
         finish(second, job.id)
         assert has_state(second, job.id, "FINISHED")
     # What the first one still wants to write is refused.
