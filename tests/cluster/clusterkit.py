@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from firesteel.cluster.driver import Assignment
 from firesteel.cluster.folders import ClusterFolder, JobFolder
 from firesteel.cluster.launching import Launcher, Plan
-from firesteel.cluster.processes import Process
+from firesteel.cluster.processes import Process, end_session
 from firesteel.cluster.registry import JobRow
 from firesteel.cluster.rest.app import build
 from firesteel.cluster.rest.calls import Cluster
@@ -101,10 +101,12 @@ def running_cluster(folder: Path, launcher: Launcher | None = None, **more: Any)
     try:
         yield cluster
     finally:
-        for row in cluster.supervisor.rows():
-            if row.pid:
-                Process(row.pid, row.pid_started).send(9)
         cluster.supervisor.stop(leave_jobs=True)
+        for row in cluster.supervisor.registry.jobs():
+            if row.pid:
+                process = Process(row.pid, row.pid_started)
+                end_session(process)
+                process.reap()
         cluster.supervisor.registry.close()
 
 
