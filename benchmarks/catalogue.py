@@ -42,6 +42,7 @@ ENGINE = (
     ),
     Case("startup", "process start to first output", "startup", "startup", (FIRESTEEL, PYFLINK)),
     Case("empty_batch", "a micro-batch with one record", "empty_batch", "report", (FIRESTEEL,)),
+    Case("metrics", "what measuring costs", "metrics", "report", (FIRESTEEL,), records=400_000),
     Case("memory", "memory of the Python workers", "memory", "report", (FIRESTEEL,), records=20_000_000),
 )
 

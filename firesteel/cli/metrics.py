@@ -25,13 +25,15 @@ def run(options: argparse.Namespace) -> int:
         return 0
     rows = []
     for operator in known.operators:
-        rows.append([operator.name, "", f"{operator.records_out:,}", "", size(operator.state_size), ""])
+        total = [f"{operator.records_in:,}", f"{operator.records_out:,}"]
+        pending = f"{operator.pending:,} records wait" if operator.pending else ""
+        rows.append([operator.name, "", *total, "", "", size(operator.state_size), pending])
         for one in operator.subtasks:
             values = ", ".join(f"{name} {_text(value)}" for name, value in sorted(one.values.items()))
-            rows.append(["", str(one.subtask), f"{one.records_out:,}", describe_watermark(one.watermark), "", values])
-    print(
-        "\n".join(table(["operator", "subtask", "records out", "watermark", "state", "metrics"], rows, right=(1, 2, 4)))
-    )
+            counts = [f"{one.records_in:,}", f"{one.records_out:,}", f"{one.per_second.busy_ms / 10:.0f} %"]
+            rows.append(["", str(one.subtask), *counts, describe_watermark(one.watermark), "", values])
+    head = ["operator", "subtask", "records in", "records out", "busy", "watermark", "state", "metrics"]
+    print("\n".join(table(head, rows, right=(1, 2, 3, 4, 6))))
     return 0
 
 

@@ -38,6 +38,8 @@ class PartitionEnumerator(SplitEnumerator[SplitT]):
     [SplitRange(split='XYZ', start=2, end=3, name='high')]
     >>> enumerator.ended(first), enumerator.ended(second)
     (False, True)
+    >>> enumerator.pending(first), enumerator.pending(second)
+    (2, 0)
 
     The positions of splits are usually numbers, such as offsets. For others override ``limit`` and ``record_count``.
     The order of splits is that of their discovery, and decides which subtask reads them; splits that are gone, or read

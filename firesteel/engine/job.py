@@ -89,6 +89,7 @@ class EngineJob(JobClient):
         self._line.start(self.engine.starting)
         context = self.context
         try:
+            context.log.start()
             run = self._run = self.engine.prepare(context)
             self._where = run.where
             self._line.started()
@@ -117,6 +118,7 @@ class EngineJob(JobClient):
                     self._line.stop()
                     context.at_end.run()
                     context.at_release.run()
+                    context.log.stop()
             raise shortened(error, context.settings.full_trace)  # noqa: B904 - it decides about causes
         return self
 
@@ -159,6 +161,7 @@ class EngineJob(JobClient):
         guarded(self._keep_record)
         context.at_release.run()
         self._report_end(runtime)
+        guarded(context.log.stop)
         suspended_at_exit(self, running=False)
         self.inbox.end(None if stopped else error)
         error = stopped or error

@@ -16,6 +16,7 @@ from firesteel.engine.commits import Commits
 from firesteel.engine.failure_history import FailureHistory
 from firesteel.engine.imports import JobFiles
 from firesteel.engine.inbox import Inbox
+from firesteel.engine.job_log import JobLog
 from firesteel.engine.savepoints.requests import SavepointRequests
 from firesteel.engine.settings import Settings
 from firesteel.engine.submission import Submission
@@ -77,6 +78,7 @@ class JobContext:
         self.checkpoints = CheckpointLog()
         self.batches = BatchLog()
         self.failures = FailureHistory()
+        self.log = JobLog(self.job_id, submission.name, submission.configuration.to_dict(), lambda: self.spec.attempt)
         self.commits = Commits(self.spec, lambda batch, seconds: self.batches.add_part(batch, "sink_commit", seconds))
         self.inbox = Inbox(self.spec, self.commits.log)
         self.savepoints = SavepointRequests()

@@ -51,6 +51,11 @@ KNOWN = frozenset(
         "firesteel.job.id",
         "firesteel.job.process",
         "firesteel.job.records",
+        "firesteel.log.file",
+        "firesteel.log.file.max-backups",
+        "firesteel.log.file.max-size",
+        "firesteel.log.format",
+        "firesteel.log.level",
         "firesteel.master",
         "firesteel.metrics.busy-time",
         "firesteel.progress",
@@ -114,7 +119,7 @@ def misspelt(key: str) -> str | None:
     >>> misspelt("shop.orders.limit"), misspelt("firesteel.master"), misspelt("spark.sql.shuffle.partitions")
     (None, None, None)
     """
-    if key in KNOWN or key.startswith(("spark.", "metrics.reporter.")):
+    if key in KNOWN or key.startswith(("spark.", "metrics.reporter.", "firesteel.log.level.")):
         return None
     found = difflib.get_close_matches(key.lower().replace("_", "-"), KNOWN, n=1, cutoff=_CLOSE)
     return found[0] if found else None

@@ -34,6 +34,8 @@ class JobPayload:
     """How a process that holds tasks of the job learns that it is over."""
     files: JobFiles | None = None
     """The Python files that the job brings."""
+    log_levels: dict[str, str] = field(default_factory=dict)
+    """By logger the level from which on functions log, where the job says so."""
     results: str | None = None
     """A folder in which tasks leave results for the driver that are too large to go through Spark."""
 

@@ -43,6 +43,7 @@ from firesteel.runtime.report import OperatorReport, TaskBatchReport
 from firesteel.runtime.snapshots.restoring import RESTORE, Restorer, restored_frames
 from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.stopwatch import OUTSIDE, OWN, Stopwatch
+from firesteel.runtime.task_log import working_for
 
 __all__ = ["StageTask"]
 
@@ -115,6 +116,7 @@ class StageTask:
             )
             self._operators[node_id] = create_operator(placement)
             self._places[node_id] = OWN + len(self._operators)
+        self._nodes = [operator.node for operator in self._operators.values()]
         self._watch = Stopwatch(OWN + 1 + len(self._operators), job.busy_time)
         for node_id, operator in self._operators.items():
             for edge in graph.outputs(node_id):
@@ -177,6 +179,14 @@ class StageTask:
         """What this task is part of, in a line for people."""
         names = ", ".join(operator.node.name for operator in self._operators.values())
         return f"job {self._job.name!r}, operators {names}"
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """Who is at work now, as attributes of log records."""
+        if self._watch.place <= OWN:
+            return {}
+        node = self._nodes[self._watch.place - OWN - 1]
+        return {"operator": node.name, "subtask": self._subtask, "parallelism": node.parallelism}
 
     @property
     def job_parallelism(self) -> int:
@@ -400,7 +410,7 @@ class StageTask:
 
     def _open_functions(self) -> None:
         try:
-            for operator in self._operators.values():
+            for operator in self._each_operator():
                 operator.open()
                 self._open.append(operator)
             for sender, operator in self._senders.items():
@@ -487,7 +497,8 @@ class StageTask:
         """Around a batch: before and after it the task waits."""
         self._watch.switch(OWN)
         try:
-            yield
+            with working_for(self):
+                yield
         finally:
             self._watch.switch(OUTSIDE)
 

@@ -136,3 +136,12 @@ def test_a_slow_engine_gets_fewer_records(run: RunCase) -> None:
 def test_every_case_has_its_programs() -> None:
     programs = {Path(command_of(case, ENGINES[name])[1]) for case in CASES.values() for name in case.engines}
     assert [program.name for program in programs if not program.exists()] == []
+
+
+def test_metrics(run: RunCase) -> None:
+    *turns, last = run(CASES["metrics"], "--records", "2000", "--repeats", "2")
+    result = json.loads(last)
+    assert len(turns) == len(result["with_seconds"]) == len(result["without_seconds"]) == 2
+    assert result["reports"] >= 2, "one at least when a job ends"
+    assert result["median_ratio"] > 0
+    assert 0 < result["direct_share"] < 1

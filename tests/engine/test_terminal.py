@@ -84,7 +84,7 @@ def test_a_run_on_a_terminal(master: str, tmp_path: Path) -> None:
     shown = screen(written)
     assert [re.sub(r"^\d> ", "", line) for line in shown if re.fullmatch(r"(\d> )?\d", line)] == ["1", "2", "3"], shown
     # A worker's log has the level and the logger's name in it.
-    assert ("two is odd" if master == "memory" else "WARNING shop: two is odd") in shown, shown
+    assert ("two is odd" if master == "memory" else "WARNING shop [Map 1/1]: two is odd") in shown, shown
     assert re.fullmatch(r"job 'numbers' finished after \d+\.\d s: 3 records, [\d,]+ records/s, \d+ batches", shown[-3])
     assert shown[-2:] == ["bye", ""]
     assert len(shown) == 7, shown

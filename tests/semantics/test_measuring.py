@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from kit import ascending, first
@@ -10,6 +11,7 @@ from kit import ascending, first
 from firesteel.common import Configuration, Time, WatermarkStrategy
 from firesteel.datastream import OutputTag, ProcessFunction, StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
+from firesteel.datastream.operators import Records, StreamOperator, handles
 from firesteel.datastream.window import TumblingEventTimeWindows
 from firesteel.engine.facade import JobMetrics, OperatorMetrics, SubtaskMetrics
 from firesteel.testing import CollectionSink, Crash, ListSource
@@ -110,6 +112,30 @@ def test_busy_time_of_what_a_watermark_sets_off() -> None:
     # The map is called when the window fires, which the watermark makes it do.
     assert only(found["after"]).busy_ms >= 100
     assert only(found["window"]).busy_ms < only(found["after"]).busy_ms
+
+
+@dataclass(frozen=True)
+class Watch:
+    """The spec of an operator that takes its time when event time moves."""
+
+
+@handles(Watch)
+class WatchOperator(StreamOperator[Watch]):
+    def process(self, records: Records) -> None:
+        """Nothing comes of them."""
+
+    def on_watermark(self, watermark: int) -> None:
+        time.sleep(0.1)
+
+
+def test_busy_time_of_a_watermark_in_a_chain() -> None:
+    env = environment()
+    stream = env.from_collection([("a", 1)]).assign_timestamps_and_watermarks(ascending()).rebalance()
+    stream.map(lambda one: one).name("before").transform("watch", Watch()).print()
+    found = operators(run(env))
+    assert found["before"].stage == found["watch"].stage
+    assert only(found["watch"]).busy_ms >= 100
+    assert only(found["before"]).busy_ms < only(found["watch"]).busy_ms
 
 
 def test_busy_time_can_be_left_out() -> None:

@@ -39,6 +39,7 @@ from firesteel.engine.facade import (
     JobMetrics,
     JobPlan,
     JobSnapshot,
+    LogLevels,
     OperatorMetrics,
     PerSecond,
     SavepointTaken,
@@ -126,6 +127,7 @@ def test_a_command_is_the_same_after_json(command: Command[Any]) -> None:
         CheckpointStatistics(1, 2, 3, (CheckpointSummary(0, True, 1, 2, 3, None, 4, {"n": 5}, None),)),
         JobExceptions((JobFailure(1, 0, "bad", "builtins.ValueError", True, "Map", 0, "job.py:3"),), True),
         JobBatches((BatchSummary(3, 1_000, 12.5, 1, True, 10, 20, 30, 40, {"tasks": 7.0}),)),
+        LogLevels({"": "INFO", "shop": "DEBUG"}),
         SavepointTaken("/saved"),
         JobSnapshot(
             JobDetails("a", "b", JobStatus.RUNNING, "spark", "STREAMING", 7, 1),
@@ -149,6 +151,7 @@ def test_every_answer_of_every_command_can_travel() -> None:
         JobPlan,
         JobSnapshot,
         JobBatches,
+        LogLevels,
         CheckpointStatistics,
         JobExceptions,
         SavepointTaken,
@@ -475,7 +478,7 @@ def test_commands_that_show_a_job(capsys: pytest.CaptureFixture[str]) -> None:
     assert counts == "1 completed, 0 failed, 0 times gone on from one"
     assert re.match(r" 1  COMPLETED  \d{4}-\d\d-\d\d .* 3 ", line)
     assert main(["metrics", "done"]) == 0
-    assert re.search(r"\nsame +3 +-\n +0 +3 ", capsys.readouterr().out)
+    assert re.search(r"\nsame +3 +3 +-\n +0 +3 +3 +\d+ % ", capsys.readouterr().out)
     assert main(["exceptions", "done"]) == 0
     assert capsys.readouterr().out == "No failures.\n"
 

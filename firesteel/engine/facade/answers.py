@@ -19,6 +19,7 @@ __all__ = [
     "JobMetrics",
     "JobPlan",
     "JobSnapshot",
+    "LogLevels",
     "MetricLabels",
     "OperatorMetrics",
     "PerSecond",
@@ -262,6 +263,14 @@ class JobSnapshot:
     metrics: JobMetrics
     checkpoints: CheckpointStatistics
     exceptions: JobExceptions
+
+
+@dataclass(frozen=True)
+class LogLevels:
+    """The levels that a job has set."""
+
+    levels: dict[str, str] = field(default_factory=dict, hash=False)
+    """By logger; the root logger has no name."""
 
 
 @dataclass(frozen=True)

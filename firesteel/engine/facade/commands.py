@@ -14,6 +14,7 @@ from firesteel.engine.facade.answers import (
     JobMetrics,
     JobPlan,
     JobSnapshot,
+    LogLevels,
     SavepointTaken,
 )
 from firesteel.engine.facade.encoding import decoded, encoded
@@ -30,6 +31,7 @@ __all__ = [
     "GetPlan",
     "GetSnapshot",
     "GetStatus",
+    "SetLogLevel",
     "Stop",
     "TakeSavepoint",
     "command_of",
@@ -136,6 +138,18 @@ class Stop(Command[SavepointTaken]):
 
 
 @dataclass(frozen=True)
+class SetLogLevel(Command[LogLevels]):
+    """Changes from which level on a logger logs, in the driver and in all workers, until the job ends."""
+
+    name = "log-level"
+    answer = LogLevels
+    changes = True
+    level: str = "INFO"
+    logger: str = ""
+    """The root logger has no name."""
+
+
+@dataclass(frozen=True)
 class Cancel(Command[JobDetails]):
     """Ends the job without a savepoint."""
 
@@ -156,6 +170,7 @@ COMMANDS: dict[str, type[Command[Any]]] = {
         GetBatches,
         TakeSavepoint,
         Stop,
+        SetLogLevel,
         Cancel,
     )
 }

@@ -25,6 +25,7 @@ from firesteel.engine.facade.commands import (
     GetPlan,
     GetSnapshot,
     GetStatus,
+    SetLogLevel,
     Stop,
     TakeSavepoint,
     command_of,
@@ -89,6 +90,11 @@ class JobFacade(ABC):
     def stop(self, directory: str | None = None, drain: bool = False) -> str:
         """Ends the job with a savepoint; returns its path."""
         return self.execute(Stop(directory, drain)).path
+
+    def set_log_level(self, level: str, logger: str = "") -> dict[str, str]:
+        """Changes from which level on a logger logs, in the driver and in all workers. Returns all levels that the job
+        has set."""
+        return self.execute(SetLogLevel(level, logger)).levels
 
     def cancel(self) -> JobDetails:
         return self.execute(Cancel())

@@ -18,6 +18,7 @@ from firesteel.engine.facade.answers import (
     JobMetrics,
     JobPlan,
     JobSnapshot,
+    LogLevels,
     SavepointTaken,
 )
 from firesteel.engine.facade.commands import (
@@ -30,6 +31,7 @@ from firesteel.engine.facade.commands import (
     GetPlan,
     GetSnapshot,
     GetStatus,
+    SetLogLevel,
     Stop,
     TakeSavepoint,
 )
@@ -61,6 +63,7 @@ class LocalJob(JobFacade):
             GetBatches: self._batches,
             TakeSavepoint: self._savepoint,
             Stop: self._stop,
+            SetLogLevel: self._set_log_level,
             Cancel: self._cancel,
         }
 
@@ -144,6 +147,9 @@ class LocalJob(JobFacade):
 
     def _stop(self, command: Stop) -> SavepointTaken:
         return SavepointTaken(self._job.stop_with_savepoint(command.drain, command.directory).result())
+
+    def _set_log_level(self, command: SetLogLevel) -> LogLevels:
+        return LogLevels(self._job.context.log.set_level(command.level, command.logger))
 
     def _cancel(self, command: Cancel) -> JobDetails:
         self._job.cancel()

@@ -301,9 +301,10 @@ def begin_attempt(shared: SharedByAttempts, packed: tuple[JobPayload, JobPayload
     context, folder = shared.context, shared.folder
     payload, whole = packed or pack_job(context.spec, import_paths(context.settings))
     with contextlib.ExitStack() as undo:
-        lifeline = _lifeline(shared.session)
+        lifeline = _lifeline(shared)
         if lifeline is not None:
             undo.callback(lifeline.end)
+            context.log.told = lifeline.tell
         # By another name than the attempt before: what is left of that in a worker is not this one's.
         payload = replace(
             payload,
@@ -311,6 +312,7 @@ def begin_attempt(shared: SharedByAttempts, packed: tuple[JobPayload, JobPayload
             files=shared.files,
             lifeline=None if lifeline is None else lifeline.address,
             results=_results_folder(shared),
+            log_levels=dict(context.log.levels),
         )
         whole = replace(whole, files=shared.files)
         planned = CoordinatorJob(whole, context.settings, folder.sources, shared.restore, _union_lists(shared))
@@ -353,12 +355,12 @@ def _union_lists(shared: SharedByAttempts) -> list[StateChunk]:
     return union_lists(stored, graph)
 
 
-def _lifeline(session: SparkSession) -> Lifeline | None:
+def _lifeline(shared: SharedByAttempts) -> Lifeline | None:
     """On the address by which Spark's executors reach the driver. Jobs run without it, too."""
-    conf = session.sparkContext.getConf()
+    conf = shared.session.sparkContext.getConf()
     host = str(conf.get("spark.driver.host", "127.0.0.1"))
     try:
-        return Lifeline(host, str(conf.get("spark.driver.bindAddress", host)))
+        return Lifeline(host, str(conf.get("spark.driver.bindAddress", host)), shared.context.log.take)
     except OSError as error:
         logger.warning("cannot listen on %s (%s): close() will not be called if the job is cancelled", host, error)
         return None

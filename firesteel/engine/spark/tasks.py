@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from firesteel.engine.imports import IMPORTS, JobFiles
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.spark.lifeline import CLOSE_SECONDS, hold_line
+from firesteel.engine.spark.worker_log import LINE, WorkerLog
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.task import StageTask
 
@@ -41,7 +42,9 @@ class JobOver(BaseException):
 class Tasks:
     """All tasks of this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: WorkerLog | None = None) -> None:
+        """``log``: what the functions' log and output go to."""
+        self._log = log
         self._tasks: dict[Key, StageTask] = {}
         self._lines: dict[str, bool] = {}
         """The jobs that are known here, oldest first, and whether each has a line to its driver."""
@@ -89,7 +92,9 @@ class Tasks:
         self._files[payload.job_id] = payload.files
         if payload.lifeline is not None and watched:
             signal.signal(_SIGNAL, self._called)  # type: ignore[arg-type]
-            hold_line(payload.lifeline, self._ending(payload.job_id))
+            if self._log is not None:
+                self._log.expect(payload.log_levels)
+            hold_line(payload.lifeline, self._ending(payload.job_id), self._log)
 
     @contextlib.contextmanager
     def running(self, key: Key) -> Iterator[None]:
@@ -198,9 +203,11 @@ class Tasks:
 
     def forget(self) -> None:
         """In a forked child: the tasks are the parent's."""
-        self.__init__()  # type: ignore[misc]
+        if self._log is not None:
+            self._log.forget()
+        self.__init__(self._log)  # type: ignore[misc]
 
 
-TASKS = Tasks()
+TASKS = Tasks(LINE)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=TASKS.forget)
