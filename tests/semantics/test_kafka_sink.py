@@ -91,6 +91,43 @@ def test_the_parts_of_a_record(broker: Broker) -> None:
     assert found == (b"abc", b"ABC", [("length", b"3")], 2)
 
 
+def test_a_key_goes_to_the_partition_that_the_java_client_has_for_it(broker: Broker) -> None:
+    from kafka.partitioner.default import murmur2
+
+    topic, keys = broker.topic(partitions=5), [f"key-{n}" for n in range(40)]
+    schema = KafkaRecordSerializationSchema.builder().set_topic(topic)
+    schema.set_key_serialization_schema(SimpleStringSchema()).set_value_serialization_schema(SimpleStringSchema())
+    write(broker.sink(topic).set_record_serializer(schema.build()).build(), keys)
+    found = {message.key(): message.partition() for message in broker.messages(topic)}
+    assert found == {key.encode(): (murmur2(key.encode()) & 0x7FFFFFFF) % 5 for key in keys}
+
+
+@pytest.mark.parametrize("headers", [{"h": b"1"}, [("h", b"1"), ("h", None)]])
+def test_headers(broker: Broker, headers: Any) -> None:
+    topic = broker.topic()
+    schema = KafkaRecordSerializationSchema.builder().set_topic(topic).set_header_provider(lambda value: headers)
+    schema.set_value_serialization_schema(SimpleStringSchema())
+    write(broker.sink(topic).set_record_serializer(schema.build()).build(), ["v"])
+    (message,) = broker.messages(topic)
+    assert message.headers() == (list(headers.items()) if isinstance(headers, dict) else headers)
+
+
+def test_a_batch_of_which_no_element_is_a_record(broker: Broker) -> None:
+    topic = broker.topic()
+    schema = KafkaRecordSerializationSchema.of(lambda value: OutgoingRecord(topic, value) if value == "last" else None)
+    config = {"firesteel.batch.max-records": "1"}
+    write(broker.sink(topic).set_record_serializer(schema).build(), ["a", "b", "c", "last"], config=config)
+    assert broker.values(topic) == ["last"]
+
+
+def test_an_element_that_cannot_be_written_is_named(broker: Broker) -> None:
+    schema = KafkaRecordSerializationSchema.builder().set_topic(broker.topic())
+    schema.set_value_serialization_schema(lambda value: value.upper().encode() if value != "b" else 1 / 0)
+    with pytest.raises(JobExecutionError, match="division by zero") as caught:
+        write(broker.sink("").set_record_serializer(schema.build()).build(), ["a", "b", "c"])
+    assert "'b'" in str(caught.value)
+
+
 def test_records_of_a_function_and_none(broker: Broker) -> None:
     topic = broker.topic()
     schema = KafkaRecordSerializationSchema.of(
@@ -197,6 +234,46 @@ def test_committing_again_changes_nothing_and_a_lost_transaction_is_said(broker:
     with pytest.raises(Exception, match="can no longer be committed"):
         committer.commit(lost)
     assert broker.values(topic) == ["a"]
+
+
+def test_the_transaction_of_the_batch_that_runs_is_left_alone(broker: Broker) -> None:
+    """Whatever the clocks of coordinators say: a subtask may begin its transaction while the last batch's are being
+    committed."""
+    topic, prefix = broker.topic(), uuid.uuid4().hex
+    sink = broker.sink(topic, prefix=prefix).build()
+    identity = SinkIdentity(job_id=prefix)
+    writers = [sink.create_writer(WriterContext(identity, subtask=number)) for number in range(2)]
+    committer = sink.create_committer(CommitterContext(identity))
+    assert committer is not None
+    # By its time, the second one's is older.
+    writers[1].write("b", _NoContext())
+    writers[1]._open.producer.flush()  # type: ignore[attr-defined]
+    writers[0].write("a", _NoContext())
+    committer.commit(writers[0].prepare_commit())
+    committer.commit(writers[1].prepare_commit())
+    assert broker.values(topic) == ["b", "a"]
+    for writer in writers:
+        writer.close()
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_what_was_prepared_and_is_lost(broker: Broker, fails: bool, caplog: pytest.LogCaptureFixture) -> None:
+    topic, prefix = broker.topic(), uuid.uuid4().hex
+    sink = broker.sink(topic, prefix=prefix).set_property("fail.on.data.loss", str(fails).lower()).build()
+    identity = SinkIdentity(job_id=prefix)
+    writer, committer = sink.create_writer(WriterContext(identity)), sink.create_committer(CommitterContext(identity))
+    assert committer is not None
+    for value in ("a", "b", "c"):
+        writer.write(value, _NoContext())
+    prepared = writer.prepare_commit()
+    committer.abort(prepared)
+    if fails:
+        with pytest.raises(Exception, match=r"Their 3 records are lost\. Set the sink's property fail\.on\.data\.loss"):
+            committer.commit(prepared)
+    else:
+        committer.commit(prepared)
+        assert "Their 3 records are lost. The job goes on" in caplog.text
+    assert broker.values(topic) == []
 
 
 @pytest.mark.parametrize(

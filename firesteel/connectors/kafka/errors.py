@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -65,6 +66,10 @@ def load_client() -> Any:
 
 def load_transactions(module: str = "kafka") -> Any:
     """The module ``kafka``, or one below it."""
+    log = logging.getLogger("kafka")
+    if log.level == logging.NOTSET:
+        # It reports as an error each time that a broker is not there, which is waited for here.
+        log.setLevel(logging.CRITICAL)
     return _load(module, "kafka-python")
 
 

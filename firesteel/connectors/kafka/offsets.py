@@ -22,6 +22,10 @@ _SETTLING = (
     "LEADER_NOT_AVAILABLE",
     "UNKNOWN_TOPIC_OR_PART",
     "COORDINATOR_LOAD_IN_PROGRESS",
+    "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+    "UNSTABLE_OFFSET_COMMIT",
+    "OFFSET_NOT_AVAILABLE",
     "_NOENT",
     "_UNKNOWN_PARTITION",
 )
@@ -195,6 +199,31 @@ class Cluster:
                 done.result()
         except self._kafka.KafkaException as error:
             raise self.explained(error, "committing the group's offsets") from None
+
+    def all_committed(self) -> dict[TopicPartition, int]:
+        """All that is known of the group, when no transaction is at work on it."""
+
+        def ask() -> dict[TopicPartition, int]:
+            group = self._kafka.ConsumerGroupTopicPartitions(self._properties.get("group.id"))
+            asked = self._admin.list_consumer_group_offsets([group], require_stable=True, request_timeout=self._seconds)
+            (found,) = [one.result().topic_partitions for one in asked.values()]
+            return {TopicPartition(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
+
+        found: dict[TopicPartition, int] = self._settled(ask, "a look at the group's offsets")
+        return found
+
+    def group_metadata(self) -> Any:
+        """What a producer needs to commit offsets of the group in a transaction."""
+        return self._consumer.consumer_group_metadata()
+
+    def max_message_bytes(self, topic: str) -> int | None:
+        """The largest record that a topic takes; None where the user may not know."""
+        resource = self._kafka.admin.ConfigResource(self._kafka.admin.ConfigResource.Type.TOPIC, topic)
+        try:
+            (found,) = self._admin.describe_configs([resource], request_timeout=self._seconds).values()
+            return int(found.result()["max.message.bytes"].value)
+        except self._kafka.KafkaException:
+            return None
 
     def explained(self, error: Any, doing: str) -> ConnectorError:
         return explained(error, self._properties, doing, self._last.behind)

@@ -3,56 +3,46 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
+from typing import Any
 
 from firesteel.connectors.kafka.errors import LastError, explained, load_client
 from firesteel.connectors.kafka.properties import KafkaProperties
+from firesteel.connectors.kafka.serializing import OutgoingRecord, RecordParts, Serializer
 from firesteel.errors import ConnectorError
 
-__all__ = ["OutgoingRecord", "Producing"]
+__all__ = ["Producing"]
 
 _FLUSH_SECONDS = 120.0
 _FULL_PAUSE = 0.05
-_POLL_EVERY = 1000
-"""Records between two looks at what came back."""
-
-
-class OutgoingRecord(NamedTuple):
-    """A record on its way to Kafka."""
-
-    topic: str
-    value: bytes | None
-    key: bytes | None = None
-    partition: int = -1
-    """-1 leaves it to the client."""
-    timestamp: int = 0
-    """In milliseconds; 0 is the moment of sending."""
-    headers: list[tuple[str, bytes | None]] | None = None
 
 
 class Producing:
     """A producer of records. After ``flush`` all that were sent are on the broker, or it raises."""
 
     def __init__(self, properties: KafkaProperties, **settings: Any) -> None:
-        self._kafka = load_client()
+        self.kafka = load_client()
         self._properties = properties
         self._last = LastError()
         self._failed: Any = None
         self._weight = (False, 0)
-        self._sent = 0
+        self.sent = 0
+        """Records that were handed to the client."""
         own = {
             "linger_ms": 5,
             "queue_buffering_max_messages": 500_000,
             "enable_idempotence": "true",
             "delivery_report_only_error": True,
+            # A key goes to the partition that the Java client has for it: others rely on that.
+            "partitioner": "murmur2_random",
             # A topic that is not there is an error, soon.
             "topic_metadata_propagation_max_ms": 10_000,
             **settings,
         }
         given = {name: value for name, value in own.items() if properties.get(name.replace("_", ".")) is None}
         try:
-            self.client = self._kafka.Producer(
+            self.client = self.kafka.Producer(
                 {
                     **properties.client(**given),
                     "on_delivery": self._not_delivered,
@@ -60,7 +50,7 @@ class Producing:
                     "log_level": 0,
                 }
             )
-        except self._kafka.KafkaException as error:
+        except self.kafka.KafkaException as error:
             raise self.explained(error, "the start of a producer") from None
 
     def _not_delivered(self, error: Any, message: Any) -> None:
@@ -69,9 +59,37 @@ class Producing:
         if error is None:
             return
         size = len(message.value() or b"")
-        weight = (error.code() != self._kafka.KafkaError._INVALID_DIFFERENT_RECORD, size)
+        weight = (error.code() != self.kafka.KafkaError._INVALID_DIFFERENT_RECORD, size)
         if self._failed is None or weight > self._weight:
             self._failed, self._weight = (error, message.topic(), size), weight
+
+    def send_all(self, values: Iterator[Any], timestamps: Iterable[int] | None, serializer: Serializer) -> int:
+        """Sends the records of elements. Returns how many there were."""
+        before = self.sent
+        if isinstance(serializer, RecordParts) and serializer.is_simple:
+            self._send_simple(values, timestamps, serializer)
+        else:
+            moments: Iterable[int | None] = repeat(None) if timestamps is None else timestamps
+            for element, moment in zip(values, moments):  # noqa: B905 - one may be endless
+                record = serializer(element, moment)
+                if record is not None:
+                    self.send(record)
+        self._poll(0)
+        return self.sent - before
+
+    def _send_simple(self, values: Iterator[Any], timestamps: Iterable[int] | None, parts: RecordParts) -> None:
+        topic, to_value, to_key, produce = parts.topic, parts.value, parts.key, self.client.produce
+        sent = 0
+        for element, moment in zip(values, repeat(0) if timestamps is None else timestamps):  # noqa: B905 - one may be endless
+            value, key = to_value(element), None if to_key is None else to_key(element)
+            timestamp = moment if moment > 0 else 0
+            try:
+                produce(topic, value, key, -1, timestamp=timestamp)
+                sent += 1
+            except (BufferError, self.kafka.KafkaException):
+                assert isinstance(topic, str)
+                self.send(OutgoingRecord(topic, value, key, -1, timestamp))
+        self.sent += sent
 
     def send(self, record: OutgoingRecord) -> None:
         """Hands a record to the client, which sends it in the background."""
@@ -83,18 +101,16 @@ class Producing:
             except BufferError:
                 # The queue is full: this is how a slow broker slows the job down.
                 self._poll(_FULL_PAUSE)
-            except self._kafka.KafkaException as error:
+            except self.kafka.KafkaException as error:
                 raise self._refused(error.args[0], topic, len(value or b"")) from None
-        self._sent += 1
-        if self._sent % _POLL_EVERY == 0:
-            self._poll(0)
+        self.sent += 1
 
     def flush(self) -> None:
         """Waits until all is on the broker."""
         end = time.monotonic() + _FLUSH_SECONDS
         while self._served(lambda: self.client.flush(1.0)):
             if time.monotonic() > end:
-                error = self._kafka.KafkaError(self._kafka.KafkaError._TIMED_OUT)
+                error = self.kafka.KafkaError(self.kafka.KafkaError._TIMED_OUT)
                 raise self.explained(error, f"sending {len(self.client)} records")
 
     def _poll(self, seconds: float) -> None:
@@ -105,10 +121,10 @@ class Producing:
         would be missing."""
         try:
             left = call()
-        except (self._kafka.KafkaException, SystemError) as error:
+        except (self.kafka.KafkaException, SystemError) as error:
             # The latter is about the former, if there is more than one piece of news.
             cause = error.__cause__ if isinstance(error, SystemError) else error
-            if not isinstance(cause, self._kafka.KafkaException):
+            if not isinstance(cause, self.kafka.KafkaException):
                 raise
             raise self.explained(cause, "writing records") from None
         if self._failed is not None:
@@ -117,6 +133,13 @@ class Producing:
 
     def _refused(self, error: Any, topic: str, size: int) -> ConnectorError:
         return self.explained(error, f"writing a record of {size:,} bytes to topic {topic!r}")
+
+    def attempt(self, doing: str, call: Callable[..., Any], *given: Any) -> Any:
+        """A call of the client, such as one about transactions, whose errors are explained."""
+        try:
+            return call(*given)
+        except self.kafka.KafkaException as error:
+            raise self.explained(error, doing) from None
 
     def explained(self, error: Any, doing: str) -> ConnectorError:
         """An error of the client's in our words."""

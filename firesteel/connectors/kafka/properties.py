@@ -24,7 +24,7 @@ a source begins and goes on is the job's own doing."""
 
 _NOT_THE_CLIENTS = {
     *("partition.discovery.interval.ms", "client.id.prefix", "commit.offsets.on.checkpoint"),
-    "default.api.timeout.ms",
+    *("default.api.timeout.ms", "fail.on.data.loss"),
 }
 """Flink's own options, which travel among the properties, and one that we look at ourselves."""
 

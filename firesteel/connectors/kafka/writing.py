@@ -13,20 +13,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
-from firesteel.connectors.kafka.producing import OutgoingRecord, Producing
+from firesteel.connectors.kafka.committing import committable
+from firesteel.connectors.kafka.producing import Producing
 from firesteel.connectors.kafka.properties import KafkaProperties
+from firesteel.connectors.kafka.serializing import Serializer
 from firesteel.connectors.kafka.transactions import Transaction, Transactions
 from firesteel.datastream.connectors.base import SinkWriter
 from firesteel.datastream.functions import SinkFunction
 from firesteel.errors import ConnectorError
 
-__all__ = ["PlainWriter", "Serializer", "TransactionalWriter"]
-
-Serializer = Callable[[Any, Any], OutgoingRecord | None]
-"""Of an element and its context: the record, or None if there is none to write."""
+__all__ = ["PlainWriter", "TransactionalWriter"]
 
 _INIT_SECONDS = 60
 
@@ -42,9 +41,12 @@ class PlainWriter(SinkWriter):
         )
 
     def write(self, value: Any, context: SinkFunction.Context) -> None:
-        record = self._serializer(value, context)
+        record = self._serializer(value, context.timestamp())
         if record is not None:
             self._producer.send(record)
+
+    def write_all(self, values: Iterator[Any], timestamps: list[int] | None) -> None:
+        self._producer.send_all(values, timestamps, self._serializer)
 
     def flush(self, end_of_input: bool) -> None:
         if self._wait or end_of_input:
@@ -61,21 +63,16 @@ class _Turn:
         self.transactional_id = transactional_id
         self.producer = Producing(properties, transactional_id=transactional_id)
         self.prepared: Transaction | None = None
-        try:
-            self.producer.client.init_transactions(_INIT_SECONDS)
-        except self.producer._kafka.KafkaException as error:
-            raise self.producer.explained(error, "the start of transactions") from None
+        self.producer.attempt("the start of transactions", self.producer.client.init_transactions, _INIT_SECONDS)
 
     def begin(self) -> None:
-        client = self.producer.client
-        try:
-            if self.prepared is not None:
-                # The driver has committed it. The client does not know; its own commit finds it done.
-                client.commit_transaction(_INIT_SECONDS)
-                self.prepared = None
-            client.begin_transaction()
-        except self.producer._kafka.KafkaException as error:
-            raise self.producer.explained(error, "the start of a transaction") from None
+        attempt, client = self.producer.attempt, self.producer.client
+        if self.prepared is not None:
+            # The driver has committed it. The client does not know; its own commit finds it done.
+            attempt("the start of a transaction", client.commit_transaction, _INIT_SECONDS)
+            self.prepared = None
+        attempt("the start of a transaction", client.begin_transaction)
+        self.producer.sent = 0
 
 
 class TransactionalWriter(SinkWriter):
@@ -90,12 +87,12 @@ class TransactionalWriter(SinkWriter):
         self._transactions: Transactions | None = None
 
     def write(self, value: Any, context: SinkFunction.Context) -> None:
-        record = self._serializer(value, context)
-        if record is None:
-            return
+        self.write_all(iter((value,)), None if (moment := context.timestamp()) is None else [moment])
+
+    def write_all(self, values: Iterator[Any], timestamps: list[int] | None) -> None:
         if self._open is None:
             self._open = self._next()
-        self._open.producer.send(record)
+        self._open.producer.send_all(values, timestamps, self._serializer)
 
     def _next(self) -> _Turn:
         if len(self._turns) < 2:
@@ -117,7 +114,7 @@ class TransactionalWriter(SinkWriter):
     def _is_settled(self, turn: _Turn) -> bool:
         if turn.prepared is None:
             return True
-        known = self._look().describe(turn.transactional_id)
+        known = self._look().describe([turn.transactional_id]).get(turn.transactional_id)
         return known is not None and known.transaction == turn.prepared and known.is_committed
 
     def _look(self) -> Transactions:
@@ -130,7 +127,11 @@ class TransactionalWriter(SinkWriter):
         if turn is None:
             return []
         turn.producer.flush()
-        known = self._look().describe(turn.transactional_id)
+        if not turn.producer.sent:
+            # Every element was left out. The broker knows of a transaction by its first record.
+            turn.producer.attempt("the end of a transaction", turn.producer.client.abort_transaction, _INIT_SECONDS)
+            return []
+        known = self._look().describe([turn.transactional_id]).get(turn.transactional_id)
         if known is None or not known.is_open:
             raise ConnectorError(
                 f"Kafka at {self._properties.servers}: the transaction {turn.transactional_id} of this batch is gone "
@@ -138,8 +139,7 @@ class TransactionalWriter(SinkWriter):
                 "transaction.timeout.ms, or another process has fenced it. The batch comes again."
             )
         turn.prepared = known.transaction
-        # Plain data: it is kept in the checkpoint folder.
-        return [tuple(known.transaction)]
+        return [committable(known.transaction, turn.producer.sent)]
 
     def close(self) -> None:
         if self._open is not None:
@@ -154,6 +154,6 @@ class TransactionalWriter(SinkWriter):
         try:
             turn.producer.client.purge()
             turn.producer.client.abort_transaction(5)
-        except turn.producer._kafka.KafkaException:
+        except turn.producer.kafka.KafkaException:
             # Recovery does it.
             return

@@ -12,7 +12,7 @@ import hashlib
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic
 
@@ -201,6 +201,10 @@ class SinkWriter(ABC):
     @abstractmethod
     def write(self, value: Any, context: SinkFunction.Context) -> None:
         """Takes one record."""
+
+    write_all: Callable[[Iterator[Any], list[int] | None], None] | None = None
+    """Optional, and called in place of ``write`` where a writer has it: takes the records of an iterator one after the
+    other, and their timestamps, where they have some. An exception is taken to be about the last one that was taken."""
 
     def flush(self, end_of_input: bool) -> None:  # noqa: B027 - optional to override
         """The batch has no more records; with ``end_of_input`` the whole stream has none. Comes before

@@ -27,9 +27,10 @@ from firesteel.connectors.kafka.committing import TransactionCommitter
 from firesteel.connectors.kafka.deserializing import Deserializing, KafkaRecord, Undecodable
 from firesteel.connectors.kafka.enumerator import KafkaEnumerator, Subscription
 from firesteel.connectors.kafka.offsets import OffsetsSpec, TopicPartition
-from firesteel.connectors.kafka.producing import OutgoingRecord
 from firesteel.connectors.kafka.properties import KafkaProperties
 from firesteel.connectors.kafka.reader import KafkaReader
+from firesteel.connectors.kafka.serializing import Headers, OutgoingRecord, RecordFunction, RecordParts, Serializer
+from firesteel.connectors.kafka.write_ahead import WriteAheadCommitter, WriteAheadWriter
 from firesteel.connectors.kafka.writing import PlainWriter, TransactionalWriter
 from firesteel.datastream.connectors.base import (
     Committer,
@@ -296,12 +297,12 @@ class KafkaRecordSerializationSchema(SerializationSchema):
     b'pen'
     """
 
-    def __init__(self, serializer: Callable[[Any, Any], OutgoingRecord | None]) -> None:
+    def __init__(self, serializer: Serializer) -> None:
         self.serializer = serializer
 
     def serialize(self, element: Any) -> bytes:
         """The value of an element's record."""
-        record = self.serializer(element, _WithoutTime())
+        record = self.serializer(element, None)
         return b"" if record is None else record.value or b""
 
     @staticmethod
@@ -311,47 +312,7 @@ class KafkaRecordSerializationSchema(SerializationSchema):
     @staticmethod
     def of(function: Callable[[Any], OutgoingRecord | None]) -> KafkaRecordSerializationSchema:
         """Calls a function with each element; it returns an :class:`OutgoingRecord`, or None to write none."""
-        return KafkaRecordSerializationSchema(_OfFunction(function))
-
-
-class _WithoutTime:
-    def timestamp(self) -> int | None:
-        return None
-
-
-class _OfFunction:
-    def __init__(self, function: Callable[[Any], OutgoingRecord | None]) -> None:
-        self._function = function
-
-    def __call__(self, element: Any, context: Any) -> OutgoingRecord | None:
-        return self._function(element)
-
-
-class _OfParts:
-    """A record of a topic, a key, a value, headers and a partition."""
-
-    def __init__(
-        self,
-        topic: str | Callable[[Any], str],
-        value: Callable[[Any], bytes],
-        key: Callable[[Any], bytes] | None,
-        headers: Callable[[Any], Any] | None,
-        partition: Callable[[Any], int] | None,
-    ) -> None:
-        self._topic, self._value, self._key, self._headers, self._partition = topic, value, key, headers, partition
-
-    def __call__(self, element: Any, context: Any) -> OutgoingRecord:
-        topic = self._topic if isinstance(self._topic, str) else self._topic(element)
-        moment = context.timestamp()
-        return OutgoingRecord(
-            topic,
-            self._value(element),
-            None if self._key is None else self._key(element),
-            -1 if self._partition is None else self._partition(element),
-            # As Flink does it: the record's event time, where it has one.
-            moment if moment is not None and moment > 0 else 0,
-            None if self._headers is None else list(dict(self._headers(element)).items()),
-        )
+        return KafkaRecordSerializationSchema(RecordFunction(function))
 
 
 class KafkaRecordSerializationSchemaBuilder:
@@ -361,7 +322,7 @@ class KafkaRecordSerializationSchemaBuilder:
         self._topic: str | Callable[[Any], str] | None = None
         self._value: Callable[[Any], bytes] | None = None
         self._key: Callable[[Any], bytes] | None = None
-        self._headers: Callable[[Any], Any] | None = None
+        self._headers: Callable[[Any], Headers] | None = None
         self._partition: Callable[[Any], int] | None = None
 
     def build(self) -> KafkaRecordSerializationSchema:
@@ -371,7 +332,7 @@ class KafkaRecordSerializationSchemaBuilder:
         if self._value is None:
             raise ProgramError("Records for Kafka need a value: set_value_serialization_schema(…).")
         return KafkaRecordSerializationSchema(
-            _OfParts(self._topic, self._value, self._key, self._headers, self._partition)
+            RecordParts(self._topic, self._value, self._key, self._headers, self._partition)
         )
 
     def set_topic(self, topic: str) -> KafkaRecordSerializationSchemaBuilder:
@@ -400,10 +361,8 @@ class KafkaRecordSerializationSchemaBuilder:
         self._key = _serialize(key_serialization_schema)
         return self
 
-    def set_header_provider(
-        self, header_provider: Callable[[Any], Mapping[str, bytes | None]]
-    ) -> KafkaRecordSerializationSchemaBuilder:
-        """The headers of each record."""
+    def set_header_provider(self, header_provider: Callable[[Any], Headers]) -> KafkaRecordSerializationSchemaBuilder:
+        """The headers of each record: a dict, or pairs where a name may stand twice."""
         self._headers = header_provider
         return self
 
@@ -423,12 +382,13 @@ class KafkaSink(Sink):
     def __init__(
         self,
         properties: KafkaProperties,
-        serializer: Callable[[Any, Any], OutgoingRecord | None],
+        serializer: Serializer,
         guarantee: DeliveryGuarantee,
         prefix: str,
+        write_ahead: bool = False,
     ) -> None:
         self._properties, self._serializer = properties, serializer
-        self._guarantee, self._prefix = guarantee, prefix
+        self._guarantee, self._prefix, self._ahead = guarantee, prefix, write_ahead
 
     @staticmethod
     def builder() -> KafkaSinkBuilder:
@@ -438,6 +398,8 @@ class KafkaSink(Sink):
         if self._guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
             waits = self._guarantee is DeliveryGuarantee.AT_LEAST_ONCE
             return PlainWriter(self._properties, self._serializer, waits)
+        if self._ahead:
+            return WriteAheadWriter(self._properties, self._serializer)
         return TransactionalWriter(
             self._properties, self._serializer, f"{self._ids(context)}{context.subtask()}-{context.writer_id()}"
         )
@@ -445,6 +407,8 @@ class KafkaSink(Sink):
     def create_committer(self, context: CommitterContext) -> Committer | None:
         if self._guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
             return None
+        if self._ahead:
+            return WriteAheadCommitter(self._properties, f"{self._ids(context)}ahead", context)
         return TransactionCommitter(self._properties, self._ids(context))
 
     def _ids(self, context: CommitterContext) -> str:
@@ -463,6 +427,7 @@ class KafkaSinkBuilder:
         self._schema: KafkaRecordSerializationSchema | None = None
         self._guarantee = DeliveryGuarantee.NONE
         self._prefix: str | None = None
+        self._ahead = False
 
     def build(self) -> KafkaSink:
         """The sink, if nothing is missing."""
@@ -472,8 +437,13 @@ class KafkaSinkBuilder:
             raise ProgramError("A KafkaSink needs to know how records are written: set_record_serializer(…).")
         if self._guarantee is DeliveryGuarantee.EXACTLY_ONCE and self._prefix is None:
             raise ProgramError("EXACTLY_ONCE needs set_transactional_id_prefix(…), one that no other application uses.")
-        properties = self._properties
-        return KafkaSink(properties, self._schema.serializer, self._guarantee, self._prefix or "firesteel")
+        if self._ahead and self._guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
+            raise ProgramError(
+                f"set_write_ahead() is a way to EXACTLY_ONCE, and the guarantee is {self._guarantee.name}. "
+                "Call set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE), or leave it out."
+            )
+        prefix = self._prefix or "firesteel"
+        return KafkaSink(self._properties, self._schema.serializer, self._guarantee, prefix, self._ahead)
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSinkBuilder:
         """``host:port``, or several with commas between them."""
@@ -492,6 +462,12 @@ class KafkaSinkBuilder:
     def set_transactional_id_prefix(self, transactional_id_prefix: str) -> KafkaSinkBuilder:
         """What the ids of transactions begin with."""
         self._prefix = transactional_id_prefix
+        return self
+
+    def set_write_ahead(self, write_ahead: bool = True) -> KafkaSinkBuilder:
+        """Keeps the records of a batch in the checkpoint folder until it is complete; then the driver writes them.
+        For jobs that may be down for longer than a transaction may be open."""
+        self._ahead = write_ahead
         return self
 
     def set_property(self, key: str, value: str | Secret) -> KafkaSinkBuilder:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from firesteel.datastream.connectors.base import WriterContext
+from firesteel.errors import ConnectorError
 from firesteel.graph.specs import CollectSpec, PrintSpec, SinkFunctionSpec, SinkSpec
 from firesteel.runtime.context import SinkContext
 from firesteel.runtime.crash_points import CrashPoint
@@ -89,6 +90,9 @@ class SinkOperator(Operator):
         self._context = SinkContext(self.clock)
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        if self._writer.write_all is not None:
+            self._write_all(values, timestamps)
+            return
         write, context, clock = self._writer.write, self._context, self.clock
         clock.timestamp = MIN_TIMESTAMP
         value: Any = None
@@ -99,6 +103,17 @@ class SinkOperator(Operator):
                 write(value, context)
         except Exception as error:
             raise self.failure(error, value) from error
+
+    def _write_all(self, values: list[Any], timestamps: list[int] | None) -> None:
+        source = iter(values)
+        try:
+            self._writer.write_all(source, timestamps)
+        except ConnectorError as error:
+            # What it is about may have been written long before.
+            raise self.failure(error) from error
+        except Exception as error:
+            taken = len(values) - source.__length_hint__()  # type: ignore[attr-defined]
+            raise self.failure(error, *values[max(taken - 1, 0) : taken]) from error
 
     def finish(self, last: bool) -> None:
         crash = self.placement.crash_points.reach

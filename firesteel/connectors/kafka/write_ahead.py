@@ -1,0 +1,198 @@
+"""The second way to write exactly once: records wait in the checkpoint folder until their batch is complete.
+
+1. **Write** (task). Elements become records, and are checked for what a broker would refuse: a commit that can never
+   succeed would be the end of the job. Nothing is sent. *Crash here:* there is nothing to clean up.
+2. **Prepare** (task). The records themselves are the committables, which the driver logs in the checkpoint folder.
+3. **Commit** (driver, when the batch is logged). One transaction holds all records of the batch and, as the offset of a
+   consumer group of the sink's own, the number of the batch. *Crash before its end:* the transaction is aborted when
+   the next driver begins, and all of it is written again. *Crash after it:* the group's offset says that it is done.
+
+So a batch may wait for as long as the checkpoint folder lives, where a prepared transaction has to be committed before
+it times out. The price: all records pass through the driver, one batch after the other.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from itertools import repeat
+from typing import Any
+
+from firesteel.connectors.kafka.errors import load_client
+from firesteel.connectors.kafka.offsets import Cluster
+from firesteel.connectors.kafka.producing import Producing
+from firesteel.connectors.kafka.properties import KafkaProperties
+from firesteel.connectors.kafka.serializing import OutgoingRecord, Serializer
+from firesteel.datastream.connectors.base import Committer, CommitterContext, SinkWriter
+from firesteel.datastream.functions import SinkFunction
+from firesteel.errors import ConnectorError, FailureKind
+
+__all__ = ["WriteAheadCommitter", "WriteAheadWriter"]
+
+_SECONDS = 60
+_PIECE_BYTES = 16 << 20
+"""About how much one committable holds."""
+_CLIENTS_LIMIT = 1_000_000
+"""Bytes of a record that the client takes, unless ``max.request.size`` says otherwise."""
+_OVERHEAD = 100
+"""Bytes that a record may need beside its key, value and headers."""
+
+
+class WriteAheadWriter(SinkWriter):
+    """Collects the records of a batch."""
+
+    def __init__(self, properties: KafkaProperties, serializer: Serializer) -> None:
+        self._properties, self._serializer = properties, serializer
+        self._records: list[OutgoingRecord] = []
+        self._bytes = 0
+        self._pieces: list[tuple[int, bytes]] = []
+        self._topics = _Topics(properties)
+
+    def write(self, value: Any, context: SinkFunction.Context) -> None:
+        moment = context.timestamp()
+        self.write_all(iter((value,)), None if moment is None else [moment])
+
+    def write_all(self, values: Iterator[Any], timestamps: list[int] | None) -> None:
+        serializer, keep, check = self._serializer, self._records.append, self._topics.check
+        for element, moment in zip(values, repeat(None) if timestamps is None else timestamps):  # noqa: B905 - one is endless
+            record = serializer(element, moment)
+            if record is not None:
+                self._bytes += check(record)
+                keep(record)
+        if self._bytes > _PIECE_BYTES:
+            self._pack()
+
+    def _pack(self) -> None:
+        # Columns: names of topics and of headers are then stored once.
+        self._pieces.append((len(self._records), pickle.dumps(list(zip(*self._records, strict=True)), protocol=5)))
+        self._records.clear()
+        self._bytes = 0
+
+    def prepare_commit(self) -> list[Any]:
+        if self._records:
+            self._pack()
+        pieces, self._pieces = self._pieces, []
+        return list(pieces)
+
+    def close(self) -> None:
+        self._topics.close()
+
+
+class _Topics:
+    """What topics take, looked up when a writer first sees one."""
+
+    def __init__(self, properties: KafkaProperties) -> None:
+        self._properties = properties
+        self._cluster: Cluster | None = None
+        self._known: dict[str, tuple[int, int]] = {}
+
+    def check(self, record: OutgoingRecord) -> int:
+        """The size of a record that its topic takes."""
+        topic, value, key, partition, _, headers = record
+        size = len(value or b"") + len(key or b"")
+        if headers:
+            size += sum(len(name) + len(content or b"") for name, content in headers)
+        known = self._known.get(topic)
+        if known is None:
+            known = self._known[topic] = self._look_at(topic)
+        partitions, limit = known
+        if partition >= partitions:
+            raise ConnectorError(
+                f"Kafka at {self._properties.servers}: topic {topic!r} has {partitions} partitions, and a record is to "
+                f"go to partition {partition}. Check the partitioner.",
+                kind=FailureKind.PERMANENT,
+            )
+        if size > limit:
+            error = load_client().KafkaError(load_client().KafkaError.MSG_SIZE_TOO_LARGE)
+            raise self._cluster_now().explained(error, f"writing a record of {size:,} bytes to topic {topic!r}")
+        return size
+
+    def _look_at(self, topic: str) -> tuple[int, int]:
+        cluster = self._cluster_now()
+        partitions = len(cluster.partitions(lambda name: True, [topic]))
+        limit = int(self._properties.get("message.max.bytes") or _CLIENTS_LIMIT)
+        if (self._properties.get("compression.type") or "none") == "none":
+            limit = min(limit, cluster.max_message_bytes(topic) or limit)
+        return partitions, limit - _OVERHEAD
+
+    def _cluster_now(self) -> Cluster:
+        if self._cluster is None:
+            self._cluster = Cluster(self._properties)
+        return self._cluster
+
+    def close(self) -> None:
+        if self._cluster is not None:
+            self._cluster.close()
+            self._cluster = None
+
+
+class WriteAheadCommitter(Committer):
+    """Writes batches whose records were logged. It has one producer, and one group, for the life of the job."""
+
+    def __init__(self, properties: KafkaProperties, name: str, context: CommitterContext) -> None:
+        self._properties, self._name, self._context = properties, name, context
+        self._producer: Producing | None = None
+        self._groups: Cluster | None = None
+        self._next = 0
+        """The first batch that is not written."""
+
+    def recover(self, pending: list[Any]) -> None:
+        # Ends what a driver that is dead has left open, and fences one that only seems to be.
+        self._started()
+
+    def commit(self, committables: list[Any]) -> None:
+        batch, producer = self._context.checkpoint_id(), self._started()
+        if batch < self._next:
+            return
+        try:
+            self._write(producer, committables, batch)
+        except BaseException:
+            # How much of it happened is found out by the one who comes next.
+            self._stop()
+            raise
+        self._next = batch + 1
+
+    def _write(self, producer: Producing, committables: list[Any], batch: int) -> None:
+        attempt, client = producer.attempt, producer.client
+        attempt("the start of a transaction", client.begin_transaction)
+        marked = None
+        for _, piece in committables:
+            for record in map(OutgoingRecord._make, zip(*pickle.loads(piece), strict=True)):
+                producer.send(record)
+                marked = marked or record.topic
+        producer.flush()
+        assert marked is not None
+        assert self._groups is not None
+        attempt(
+            "marking the batch as written",
+            client.send_offsets_to_transaction,
+            # Any partition that there is will do.
+            [producer.kafka.TopicPartition(marked, 0, batch + 1)],
+            self._groups.group_metadata(),
+            _SECONDS,
+        )
+        attempt("the commit of a transaction", client.commit_transaction, _SECONDS)
+
+    def _started(self) -> Producing:
+        if self._producer is not None:
+            return self._producer
+        # 1. Whatever was open under this id has ended after this, one way or the other, and stays so.
+        producer = Producing(self._properties, transactional_id=self._name)
+        producer.attempt("the start of transactions", producer.client.init_transactions, _SECONDS)
+        # 2. So this is final.
+        if self._groups is None:
+            self._groups = Cluster(self._properties.having({"group.id": self._name}))
+        self._next = max(self._groups.all_committed().values(), default=0)
+        self._producer = producer
+        return producer
+
+    def _stop(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.abandon()
+
+    def close(self) -> None:
+        self._stop()
+        if self._groups is not None:
+            self._groups.close()
+            self._groups = None

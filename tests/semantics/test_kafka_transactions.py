@@ -1,0 +1,120 @@
+"""What Firesteel does with other processes' transactions, through private parts of kafka-python.
+
+If a new version of that package moves them, this is the file that says so.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import confluent_kafka
+import pytest
+from kafkakit import QUIET, Broker
+
+from firesteel.connectors.kafka.properties import KafkaProperties
+from firesteel.connectors.kafka.transactions import LostTransactionsError, Transaction, Transactions
+from firesteel.errors import ConnectorError, FailureKind
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def transactions(broker: Broker) -> Iterator[Transactions]:
+    used = Transactions(KafkaProperties().having({"bootstrap.servers": broker.servers}))
+    yield used
+    used.close()
+
+
+def opened(broker: Broker, topic: str, value: str, name: str) -> Any:
+    """A producer with a transaction that nobody has ended."""
+    client = confluent_kafka.Producer({"bootstrap.servers": broker.servers, "transactional.id": name, **QUIET})
+    client.init_transactions(60)
+    client.begin_transaction()
+    client.produce(topic, value)
+    assert client.flush(60) == 0
+    return client
+
+
+def test_transactions_are_seen_and_committed_from_outside(broker: Broker, transactions: Transactions) -> None:
+    topic, prefix = broker.topic(), uuid.uuid4().hex
+    names = [f"{prefix}-{number}" for number in range(3)]
+    producers = [opened(broker, topic, name, name) for name in names]
+    assert transactions.open_ones(prefix) == names
+    known = transactions.describe([*names, f"{prefix}-nobody"])
+    assert sorted(known) == names
+    assert all(found.is_open for found in known.values())
+    chosen = [known[name].transaction for name in names[:2]]
+    for _ in range(2):
+        transactions.commit(chosen)
+    assert sorted(broker.values(topic)) == names[:2]
+    assert transactions.open_ones(prefix) == names[2:]
+    # The numbers name one transaction for ever: also when the next one is open under the same id.
+    producers[0].commit_transaction(60)
+    producers[0].begin_transaction()
+    producers[0].produce(topic, "next")
+    producers[0].flush(60)
+    with pytest.raises(LostTransactionsError, match="can no longer be committed"):
+        transactions.commit([chosen[0]])
+    assert "next" not in broker.values(topic)
+
+
+def test_a_fenced_transaction_is_gone_and_its_producer_can_do_nothing(
+    broker: Broker, transactions: Transactions
+) -> None:
+    topic, prefix = broker.topic(), uuid.uuid4().hex
+    producer = opened(broker, topic, "gone", prefix)
+    lost = transactions.describe([prefix])[prefix].transaction
+    transactions.fence([prefix])
+    assert transactions.open_ones(prefix) == []
+    with pytest.raises(confluent_kafka.KafkaException):
+        producer.commit_transaction(60)
+    other = opened(broker, topic, "kept", f"{prefix}-other")
+    kept = transactions.describe([f"{prefix}-other"])[f"{prefix}-other"].transaction
+    # Nothing of a batch is held back because another part of it is lost.
+    with pytest.raises(LostTransactionsError) as caught:
+        transactions.commit([lost, kept])
+    assert caught.value.lost == [lost]
+    assert broker.values(topic) == ["kept"]
+    del other
+
+
+def test_a_coordinator_that_has_moved_is_looked_for_anew(
+    broker: Broker, transactions: Transactions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client keeps what it knows of coordinators for good."""
+    topic, name = broker.topic(), uuid.uuid4().hex
+    producer = opened(broker, topic, "v", name)
+    known = transactions.describe([name])[name].transaction
+    first = transactions._client
+    find = type(first)._find_coordinator_ids
+
+    async def moved(client: Any, *given: Any, **more: Any) -> Any:
+        if client is first:
+            raise transactions._kafka.errors.NotCoordinatorError
+        return await find(client, *given, **more)
+
+    monkeypatch.setattr(type(first), "_find_coordinator_ids", moved)
+    transactions.commit([known])
+    assert broker.values(topic) == ["v"]
+    del producer
+
+
+def test_what_a_broker_refuses_for_good_is_not_tried_for_long(
+    broker: Broker, transactions: Transactions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, name = broker.topic(), uuid.uuid4().hex
+    producer = opened(broker, topic, "v", name)
+    known = transactions.describe([name])[name].transaction
+    refusal = transactions._kafka.errors.TransactionalIdAuthorizationFailedError
+    monkeypatch.setattr(transactions, "_send", lambda requests, doing: dict.fromkeys(requests, refusal(name)))
+    with pytest.raises(ConnectorError, match="Grant the user the rights to write and to describe") as caught:
+        transactions.commit([known])
+    assert caught.value.kind is FailureKind.PERMANENT
+    del producer
+
+
+def test_an_epoch_that_is_over(transactions: Transactions) -> None:
+    with pytest.raises(LostTransactionsError, match=r"nobody \(unknown\)"):
+        transactions.commit([Transaction("nobody", 1, 2, 3)])
