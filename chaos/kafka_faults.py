@@ -8,12 +8,12 @@ up.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Any
 
 from firesteel.connectors.kafka.committing import TransactionCommitter
-from firesteel.connectors.kafka.producing import OutgoingRecord
+from firesteel.connectors.kafka.serializing import OutgoingRecord
 from firesteel.connectors.kafka.transactions import Transaction
 from firesteel.connectors.kafka.writing import TransactionalWriter
 from firesteel.datastream import SinkFunction
@@ -121,24 +121,26 @@ class _FaultyCommitter(Committer):
         self._reach = points.reach
         self._end, self._fence = committer._transactions.commit, committer._transactions.fence
         # The real one works with these.
-        committer._transactions.commit = self._commit_one  # type: ignore[method-assign]
-        committer._transactions.fence = self._fence_one  # type: ignore[method-assign]
+        committer._transactions.commit = self._commit_each  # type: ignore[method-assign]
+        committer._transactions.fence = self._fence_each  # type: ignore[method-assign]
         self._before: KafkaPoint | None = None
         self._behind: KafkaPoint | None = None
         self._ended = self._calls = 0
 
-    def _commit_one(self, transaction: Transaction) -> None:
-        if self._ended and self._before is not None:
-            self._reach(self._before)
-        self._end(transaction)
-        self._ended += 1
-        if self._behind is KafkaPoint.REPEATING:
-            self._reach(self._behind)
+    def _commit_each(self, transactions: Iterable[Transaction]) -> None:
+        for transaction in transactions:
+            if self._ended and self._before is not None:
+                self._reach(self._before)
+            self._end([transaction])
+            self._ended += 1
+            if self._behind is KafkaPoint.REPEATING:
+                self._reach(self._behind)
 
-    def _fence_one(self, transactional_id: str) -> None:
-        self._fence(transactional_id)
-        if self._behind is KafkaPoint.RECOVERING:
-            self._reach(self._behind)
+    def _fence_each(self, transactional_ids: Iterable[str]) -> None:
+        for transactional_id in transactional_ids:
+            self._fence([transactional_id])
+            if self._behind is KafkaPoint.RECOVERING:
+                self._reach(self._behind)
 
     def _enter(self, before: KafkaPoint | None, behind: KafkaPoint | None) -> None:
         self._before, self._behind, self._ended = before, behind, 0
