@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -63,6 +64,30 @@ class Broker:
             client.produce(topic, value, partition=partition)
         client.flush(60)
         client.abort_transaction(60)
+
+    def delete(self, topic: str, before: int, partition: int = 0) -> None:
+        """Deletes the records before an offset, as a topic's retention does."""
+        from confluent_kafka import TopicPartition
+        from confluent_kafka.admin import AdminClient
+
+        place = TopicPartition(topic, partition, before)
+        client = AdminClient({"bootstrap.servers": self.servers, **QUIET})
+        client.delete_records([place])[place].result(30)
+
+    def make_anew(self, topic: str, values: Sequence[Any]) -> None:
+        """Deletes a topic and makes another one of its name."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+
+        client = AdminClient({"bootstrap.servers": self.servers, **QUIET})
+        client.delete_topics([topic])[topic].result(30)
+        for _ in range(100):
+            try:
+                self.server.create_topic(topic)
+                break
+            except KafkaException:
+                time.sleep(0.1)
+        self.write(topic, values)
 
     def messages(self, topic: str) -> list[Any]:
         """All committed messages of a topic."""

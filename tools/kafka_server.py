@@ -5,8 +5,10 @@ a shell it runs a command with ``FIRESTEEL_KAFKA_SERVERS`` set::
 
     .venv/bin/python tools/kafka_server.py .venv/bin/python examples/kafka_clicks.py
 
-It has three listeners: one that asks for nothing, one (``secure_servers``) that asks for a user and a password, and one
-whose clients come through a :class:`~kafka_proxy.KafkaProxy`, if there is one (:meth:`KafkaServer.proxy`).
+It has these listeners: one that asks for nothing, one that asks for a user and a password (``secure_servers``: SASL
+with PLAIN or SCRAM), one with TLS (``tls_servers``) and one whose clients come through a
+:class:`~kafka_proxy.KafkaProxy`, if there is one (:meth:`KafkaServer.proxy`). Whoever comes to the first one may do
+everything; others may do what no rule is against (``forbid``).
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from kafka_proxy import Cut, KafkaProxy
 
 VERSION = "4.3.1"
 USER, PASSWORD = "firesteel", "sup3r s3cret&word"
+KEY_PASSWORD = "k3y s3cret&word"
 SECONDS_TO_START = 120
 _POM = Path(__file__).resolve().parent / "kafka" / "pom.xml"
 _CLUSTER = "4L6g3nShT-eMCtK--X86sw"
@@ -64,6 +67,8 @@ def why_not() -> str | None:
     """What is missing to run a broker here; None if nothing is."""
     if java() is None:
         return "no Kafka: there is no java on the path"
+    if shutil.which("openssl") is None:
+        return "no Kafka: there is no openssl to make certificates with"
     if not cache().is_dir() and shutil.which("mvn") is None:
         return "no Kafka: Maven is needed to fetch it (Debian: apt-get install maven)"
     return None
@@ -109,6 +114,28 @@ def _ends_with_its_parent() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
+def _make_certificates(folder: Path) -> None:
+    """An authority (``ca.pem``), certificates of a broker and of a client from it, and one of a stranger."""
+
+    def openssl(*arguments: str) -> None:
+        done = subprocess.run(["openssl", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"openssl {arguments[0]}: {done.stderr[-1000:]}")
+
+    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    for authority in ("ca", "stranger"):
+        files = ("-keyout", f"{authority}.key", "-out", f"{authority}.pem")
+        openssl("req", "-x509", *curve, *files, "-days", "30", "-subj", f"/CN={authority}")
+    (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    for name in ("broker", "client"):
+        openssl("req", *curve, "-keyout", f"{name}.plain", "-out", f"{name}.request", "-subj", f"/CN={name}")
+        signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "names", "-days", "30")
+        openssl("x509", "-req", "-in", f"{name}.request", *signed, "-out", f"{name}.crt")
+    (folder / "broker.pem").write_text((folder / "broker.plain").read_text() + (folder / "broker.crt").read_text())
+    (folder / "client.pem").write_text((folder / "client.crt").read_text())
+    openssl("pkcs8", "-topk8", "-in", "client.plain", "-out", "client.key", "-passout", f"pass:{KEY_PASSWORD}")
+
+
 class KafkaServer:
     """A broker between ``with`` and its end."""
 
@@ -127,12 +154,29 @@ class KafkaServer:
 
     @property
     def secure_servers(self) -> str:
-        """The address for clients that say who they are (SASL/PLAIN without TLS)."""
+        """The address for clients that say who they are (SASL without TLS: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512)."""
         return f"127.0.0.1:{self._ports[1]}"
+
+    @property
+    def tls_servers(self) -> str:
+        """The address for clients with TLS, which have a certificate of their own to show."""
+        return f"localhost:{self._ports[5]}"
+
+    @property
+    def tls(self) -> dict[str, str]:
+        """What such clients need. There is a second certificate, of a stranger, under ``stranger.*``."""
+        assert self._folder is not None
+        return {
+            "security.protocol": "SSL",
+            "ssl.ca.location": f"{self._folder}/ca.pem",
+            "ssl.certificate.location": f"{self._folder}/client.pem",
+            "ssl.key.location": f"{self._folder}/client.key",
+            "ssl.key.password": KEY_PASSWORD,
+        }
 
     def proxy(self, *cuts: Cut) -> KafkaProxy:
         """A way to the broker that cuts connections. There can be one at a time."""
-        behind, advertised = self._ports[3:]
+        behind, advertised = self._ports[3:5]
         return KafkaProxy(advertised, behind, *cuts)
 
     @property
@@ -148,10 +192,17 @@ class KafkaServer:
     def __enter__(self) -> KafkaServer:
         self._folder = Path(tempfile.mkdtemp(prefix="firesteel-kafka-"))
         try:
-            self._ports = _free_ports(5)
+            self._ports = _free_ports(6)
+            _make_certificates(self._folder)
             properties = self._folder / "server.properties"
             properties.write_text("".join(f"{name}={value}\n" for name, value in self._properties().items()))
-            formatted = self._run("-Xmx64m", "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(properties))
+            users = [
+                argument
+                for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+                for argument in ("--add-scram", f'{mechanism}=[name="{USER}",password="{PASSWORD}"]')
+            ]
+            command = ("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(properties), *users)
+            formatted = self._run("-Xmx64m", *command)
             if formatted.wait(SECONDS_TO_START) != 0:
                 raise RuntimeError(f"Kafka's folder could not be formatted:\n{self.log}")
             self.start()
@@ -161,12 +212,12 @@ class KafkaServer:
         return self
 
     def _properties(self) -> Mapping[str, str]:
-        plain, secure, controller, behind_proxy, proxy = self._ports
+        plain, secure, controller, behind_proxy, proxy, tls = self._ports
         jaas = (
             "org.apache.kafka.common.security.plain.PlainLoginModule required "
             f'username="{USER}" password="{PASSWORD}" user_{USER}="{PASSWORD}";'
         )
-        addresses = f"PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{secure}"
+        addresses = f"PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{secure},SSL://localhost:{tls}"
         one = {"replication.factor": "1", "min.isr": "1", "num.partitions": "1"}
         state = {f"transaction.state.log.{name}": value for name, value in one.items()}
         state |= {f"share.coordinator.state.topic.{name}": value for name, value in one.items()}
@@ -178,10 +229,24 @@ class KafkaServer:
             "advertised.listeners": f"{addresses},PROXY://127.0.0.1:{proxy}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": (
-                "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,PROXY:PLAINTEXT,CONTROLLER:PLAINTEXT"
+                "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,PROXY:PLAINTEXT,CONTROLLER:PLAINTEXT"
             ),
-            "sasl.enabled.mechanisms": "PLAIN",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": jaas,
+            **{
+                f"listener.name.sasl_plaintext.scram-sha-{bits}.sasl.jaas.config": (
+                    "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+                )
+                for bits in (256, 512)
+            },
+            "listener.name.ssl.ssl.keystore.type": "PEM",
+            "listener.name.ssl.ssl.keystore.location": f"{self._folder}/broker.pem",
+            "listener.name.ssl.ssl.truststore.type": "PEM",
+            "listener.name.ssl.ssl.truststore.location": f"{self._folder}/ca.pem",
+            "listener.name.ssl.ssl.client.auth": "required",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+            "allow.everyone.if.no.acl.found": "true",
             "log.dirs": f"{self._folder}/data",
             "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": "1",
@@ -266,6 +331,30 @@ class KafkaServer:
                 raise RuntimeError(f"topic {name} got no leaders")
             time.sleep(0.02)
         return name
+
+    def forbid(self, kind: str, name: str, operation: str) -> None:
+        """Denies an operation on a ``topic``, ``group`` or ``transactional_id`` to :data:`USER`."""
+        from confluent_kafka.admin import (
+            AclBinding,
+            AclOperation,
+            AclPermissionType,
+            AdminClient,
+            ResourcePatternType,
+            ResourceType,
+        )
+
+        rule = AclBinding(
+            ResourceType[kind.upper()],
+            name,
+            ResourcePatternType.PREFIXED,
+            f"User:{USER}",
+            "*",
+            AclOperation[operation.upper()],
+            AclPermissionType.DENY,
+        )
+        client = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+        for made in client.create_acls([rule]).values():
+            made.result(30)
 
     def _has_leaders(self, name: str, partitions: int) -> bool:
         from confluent_kafka import KafkaException, TopicPartition

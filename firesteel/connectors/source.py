@@ -9,10 +9,12 @@ task and reads the ranges that its subtask gets. docs/writing-a-source.md shows 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-__all__ = ["CHUNK_RECORDS", "Position", "Records", "SourceReader", "SplitEnumerator", "SplitRange"]
+from firesteel.datastream.output_tag import OutputTag
+
+__all__ = ["CHUNK_RECORDS", "Position", "Records", "SideRecords", "SourceReader", "SplitEnumerator", "SplitRange"]
 
 CHUNK_RECORDS = 8192
 """Records that a reader hands over at once, unless they are large."""
@@ -33,6 +35,19 @@ class Records(NamedTuple, Generic[T]):
     """
 
     values: list[T]
+    timestamps: list[int] | None = None
+    """In milliseconds."""
+
+
+class SideRecords(NamedTuple):
+    """Some records for a side output of the source: ``stream.get_side_output(tag)`` has them.
+
+    >>> SideRecords(OutputTag("odd"), ["?"])
+    SideRecords(tag=OutputTag('odd', PICKLED_BYTE_ARRAY), values=['?'], timestamps=None)
+    """
+
+    tag: OutputTag
+    values: list[Any]
     timestamps: list[int] | None = None
     """In milliseconds."""
 
@@ -141,8 +156,11 @@ class SourceReader(ABC, Generic[SplitT, T]):
     def open(self, context: Any) -> None:
         """Called once before the first range, with the task's runtime context."""
 
+    def begin(self, ranges: Sequence[SplitRange[SplitT]]) -> None:
+        """Called before the ranges of a batch are read, with all of them: a chance to fetch them together."""
+
     @abstractmethod
-    def read(self, split: SplitT, start: Position, end: Position) -> Iterator[Records[T] | int]:
+    def read(self, split: SplitT, start: Position, end: Position) -> Iterator[Records[T] | SideRecords | int]:
         """The records of a range, in pieces of some thousand. The same range gives the same records, however often it
         is read. A source that knows event time itself may put watermarks between them, as plain ints."""
 

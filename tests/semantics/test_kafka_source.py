@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_server import PASSWORD, USER
 from kafkakit import Broker
 from kit import eventually
 
 from firesteel.common import DeserializationSchema, SimpleStringSchema, WatermarkStrategy
-from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.connectors.kafka.deserializing import Deserializing
+from firesteel.connectors.kafka.enumerator import KafkaEnumerator, Subscription
+from firesteel.connectors.kafka.offsets import OffsetsSpec, TopicPartition
+from firesteel.connectors.kafka.properties import KafkaProperties
+from firesteel.connectors.kafka.reader import KafkaReader
+from firesteel.connectors.source import Records
+from firesteel.datastream import OutputTag, StreamExecutionEnvironment
 from firesteel.datastream.connectors.kafka import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
@@ -20,7 +27,8 @@ from firesteel.datastream.connectors.kafka import (
     KafkaTopicPartition,
     Undecodable,
 )
-from firesteel.errors import JobExecutionError, ProgramError
+from firesteel.errors import InputError, JobExecutionError, ProgramError
+from firesteel.metrics import MetricGroup
 from firesteel.testing import CollectionSink, memory_environment, run_pipeline
 
 pytestmark = pytest.mark.timeout(120)
@@ -94,6 +102,20 @@ class TestWhereItBegins:
         ):
             read(source)
 
+    @pytest.mark.parametrize(("offset", "strategy", "expected"), [(1, "EARLIEST", FIVE[3:]), (9, "LATEST", [])])
+    def test_at_offsets_that_are_not_there(
+        self, broker: Broker, offset: int, strategy: str, expected: list[str]
+    ) -> None:
+        """As with Kafka's own consumers: deleted, or beyond the end, is as good as none."""
+        topic = broker.topic(FIVE)
+        broker.delete(topic, 3)
+        place, source = {KafkaTopicPartition(topic, 0): offset}, broker.source(topic)
+        begin = KafkaOffsetsInitializer.offsets(place, KafkaOffsetResetStrategy[strategy])
+        assert read(source.set_starting_offsets(begin)) == expected
+        begin = KafkaOffsetsInitializer.offsets(place, KafkaOffsetResetStrategy.NONE)
+        with pytest.raises(JobExecutionError, match=rf"from offset {offset}, and there are those from 3 to 5\."):
+            read(source.set_starting_offsets(begin))
+
 
 def test_where_it_ends(broker: Broker) -> None:
     topic = broker.topic(FIVE)
@@ -153,6 +175,152 @@ def test_a_record_that_cannot_be_read(broker: Broker) -> None:
     ):
         read(source)
     assert read(source.set_undecodable(Undecodable.SKIP)) == [1, 3]
+
+
+@pytest.mark.both_engines
+@pytest.mark.spark_sample(parallelism=2)
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_records_that_cannot_be_read_as_a_side_output(broker: Broker, make_env: Any, parallelism: int) -> None:
+    topic = broker.topic([{"value": value, "timestamp": 7, "key": b"k"} for value in ("1", "two", "3", "four")])
+    bad = OutputTag("bad")
+    source = broker.source(topic).set_value_only_deserializer(Numbers())
+    source.set_undecodable(Undecodable.side_output(bad))
+    good = make_env(parallelism).from_source(source.build(), WatermarkStrategy.for_monotonous_timestamps(), "kafka")
+    aside = good.get_side_output(bad).map(lambda r: (r.content, r.record.offset, r.record.key, r.error.split(":")[0]))
+    with good.map(lambda n: (b"", n, b"", "")).union(aside).execute_and_collect() as found:
+        assert sorted(found) == [
+            (b"", 1, b"", ""),
+            (b"", 3, b"", ""),
+            (b"four", 3, b"k", "ValueError"),
+            (b"two", 1, b"k", "ValueError"),
+        ]
+
+
+def test_a_side_output_of_any_source(broker: Broker) -> None:
+    with pytest.raises(ProgramError, match=r"takes an OutputTag, got 'bad'"):
+        Undecodable.side_output("bad")  # type: ignore[arg-type]
+
+
+def test_partitions_that_had_to_wait_while_others_were_read(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is fetched of other partitions is limited for all of them together, also where they are read in turn."""
+    monkeypatch.setattr("firesteel.connectors.kafka.reader._BUFFERED_BYTES", 1000)
+    monkeypatch.setattr("firesteel.connectors.kafka.reader.PATIENCE", 20.0)
+    values = [f"{n:0100}" for n in range(3000)]
+    topic = broker.topic(values, partitions=4)
+    config = {"firesteel.batch.max-records": "400"}
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    found = run_pipeline(
+        lambda env: env.from_source(broker.source(topic).build(), strategy, "kafka").map(lambda value: value),
+        config=config,
+    )
+    assert sorted(found) == values
+
+
+class TestReader:
+    """The reader by itself."""
+
+    @pytest.fixture
+    def make(self, broker: Broker) -> Iterator[Callable[..., KafkaReader]]:
+        made = []
+
+        def make(**properties: str) -> KafkaReader:
+            known = {name.replace("_", "."): value for name, value in properties.items()}
+            reader = KafkaReader(
+                KafkaProperties().having({"bootstrap.servers": broker.servers, **known}),
+                Deserializing(SimpleStringSchema()),
+            )
+            made.append(reader)
+            reader.open(SimpleNamespace(get_metrics_group=lambda: MetricGroup()))
+            return reader
+
+        yield make
+        for reader in made:
+            reader.close()
+
+    @staticmethod
+    def values(reader: KafkaReader, topic: str, first: int, end: int, partition: int = 0) -> list[str]:
+        parts = reader.read(TopicPartition(topic, partition), [first, None], [end, None])
+        return [value for part in parts if isinstance(part, Records) for value in part.values]
+
+    def test_ranges_in_a_row_and_a_step_back(self, broker: Broker, make: Callable[..., KafkaReader]) -> None:
+        topic, reader = broker.topic([f"v{n}" for n in range(100)]), make()
+        for first, end in ((0, 10), (10, 11), (11, 100), (50, 60), (60, 100)):
+            assert self.values(reader, topic, first, end) == [f"v{n}" for n in range(first, end)]
+
+    def test_deleted_between_planning_and_reading(self, broker: Broker, make: Callable[..., KafkaReader]) -> None:
+        topic = broker.topic(FIVE)
+        broker.delete(topic, 3)
+        with pytest.raises(InputError, match=rf"the records of {topic}-0 from offset 1 on, .* the first one is at 3\."):
+            self.values(make(), topic, 1, 5)
+        forgiving = make(fail_on_data_loss="false")
+        assert self.values(forgiving, topic, 0, 2) == []
+        assert self.values(forgiving, topic, 2, 5) == FIVE[3:]
+        assert forgiving._deleted.get_count() == 3
+
+
+class TestEnumerator:
+    """Planning by itself."""
+
+    @pytest.fixture
+    def make(self, broker: Broker) -> Iterator[Callable[..., KafkaEnumerator]]:
+        made = []
+
+        def make(topic: str, **properties: str) -> KafkaEnumerator:
+            known = {name.replace("_", "."): value for name, value in properties.items()}
+            enumerator = KafkaEnumerator(
+                KafkaProperties().having({"bootstrap.servers": broker.servers, **known}),
+                Subscription(topics=[topic]),
+                OffsetsSpec("earliest"),
+                None,
+                False,
+            )
+            made.append(enumerator)
+            enumerator.start("")
+            return enumerator
+
+        yield make
+        for enumerator in made:
+            enumerator.stop()
+
+    def test_records_that_were_deleted_before_they_were_read(
+        self, broker: Broker, make: Callable[..., KafkaEnumerator]
+    ) -> None:
+        topic = broker.topic(FIVE)
+        position = make(topic).latest(None, 1)
+        assert position[f"{topic}-0"][1][0] == 1
+        broker.delete(topic, 3)
+        with pytest.raises(InputError, match=rf"{topic}-0 from offset 1 on, .* fail\.on\.data\.loss"):
+            make(topic).latest(position, 1)
+        # One record more, and what is deleted before it.
+        assert make(topic, fail_on_data_loss="false").latest(position, 1)[f"{topic}-0"][1][0] == 4
+
+    def test_a_topic_that_was_made_anew(self, broker: Broker, make: Callable[..., KafkaEnumerator]) -> None:
+        topic = broker.topic(FIVE)
+        position = make(topic).latest(None, 3)
+        # Also if the new one has more records than were read of the old one.
+        broker.make_anew(topic, [f"new{n}" for n in range(9)])
+        with pytest.raises(InputError, match=rf"topic '{topic}' is another one\. It was deleted and made anew"):
+            make(topic).latest(position, 3)
+
+    def test_a_partition_that_is_shorter_than_it_was(
+        self, broker: Broker, make: Callable[..., KafkaEnumerator]
+    ) -> None:
+        topic = broker.topic(FIVE)
+        enumerator = make(topic)
+        position = enumerator.latest(None, 3)
+        position[f"{topic}-0"][1][0] = 9
+        with pytest.raises(InputError, match=rf"partition {topic}-0 was read up to offset 9 and now ends at 5"):
+            enumerator.latest(position, 3)
+
+    def test_the_groups_offsets_hold_up_nobody(self, broker: Broker, make: Callable[..., KafkaEnumerator]) -> None:
+        topic = broker.topic(FIVE)
+        enumerator = make(topic, group_id=topic)
+        position: Any = None
+        for _ in range(5):
+            position = enumerator.latest(position, 1)
+            enumerator.committed(position)
+        enumerator.stop()
+        assert broker.committed(topic, topic) == 5
 
 
 def test_a_failure_in_the_job_loses_and_doubles_nothing(broker: Broker, tmp_path: Path) -> None:
@@ -222,49 +390,6 @@ class TestErrors:
         topic = broker.topic(["a"])
         with pytest.raises(JobExecutionError, match=rf"Kafka has no partition {topic}-5"):
             read(broker.source().set_partitions({KafkaTopicPartition(topic, 5)}))
-
-    def test_deleted_records(self, broker: Broker) -> None:
-        from confluent_kafka import TopicPartition
-        from confluent_kafka.admin import AdminClient
-
-        topic = broker.topic(FIVE)
-        place = TopicPartition(topic, 0, 3)
-        client = AdminClient({"bootstrap.servers": broker.servers})
-        client.delete_records([place])[place].result(30)
-        begin = KafkaOffsetsInitializer.offsets({KafkaTopicPartition(topic, 0): 1})
-        with pytest.raises(
-            JobExecutionError, match=rf"the records of {topic}-0 from offset 1 on, .* are not there any more"
-        ):
-            read(broker.source(topic).set_starting_offsets(begin))
-        assert read(broker.source(topic)) == FIVE[3:]
-
-    def test_a_topic_that_was_made_anew(self, broker: Broker) -> None:
-        topic = broker.topic(FIVE)
-        begin = KafkaOffsetsInitializer.offsets({KafkaTopicPartition(topic, 0): 9})
-        source = broker.source(topic, latest=False).set_starting_offsets(begin)
-        with pytest.raises(JobExecutionError, match=rf"partition {topic}-0 was read up to offset 9 and now ends at 5"):
-            read(source)
-
-    @pytest.mark.parametrize("password", [PASSWORD, "wr0ng pass"])
-    def test_a_user_and_a_password(self, broker: Broker, password: str) -> None:
-        topic = broker.topic(FIVE)
-        login = (
-            f'org.apache.kafka.common.security.plain.PlainLoginModule required username="{USER}" password="{password}";'
-        )
-        source = (
-            broker.source(topic)
-            .set_bootstrap_servers(broker.server.secure_servers)
-            .set_properties(
-                {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": login}
-            )
-        )
-        if password == PASSWORD:
-            assert read(source) == FIVE
-            return
-        with pytest.raises(JobExecutionError, match=r"Check the user name and the password") as caught:
-            read(source)
-        assert password not in str(caught.value)
-        assert password not in repr(source.build()) + repr(source._properties)
 
     @pytest.mark.parametrize(
         ("build", "text"),

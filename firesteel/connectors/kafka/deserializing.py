@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
-from operator import methodcaller
+from itertools import repeat
+from operator import is_, methodcaller
 from typing import Any, NamedTuple
 
 from firesteel.common.serialization import ByteArraySchema, DeserializationSchema, SimpleStringSchema
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.connectors.source import Records
-from firesteel.errors import ConnectorError, InputError
+from firesteel.connectors.source import Records, SideRecords
+from firesteel.connectors.undecodable import Undecodable, UndecodableRecord, UndecodableRecords
+from firesteel.errors import ConnectorError
 
-__all__ = ["Deserializing", "KafkaRecord", "Undecodable"]
+__all__ = ["Deserializing", "KafkaRecord"]
 
 _value, _timestamp = methodcaller("value"), methodcaller("timestamp")
 _NO_TIMESTAMP = 0
-_SHOWN_BYTES = 64
 
 
 class KafkaRecord(NamedTuple):
@@ -32,15 +32,6 @@ class KafkaRecord(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-class Undecodable(enum.Enum):
-    """What becomes of a record that the schema cannot read."""
-
-    FAIL = "fail"
-    """The job fails, with topic, partition, offset and the first bytes."""
-    SKIP = "skip"
-    """It is left out and counted, in the metric ``undecodableRecords``."""
-
-
 class Deserializing:
     """Applies a schema to messages: to their values alone, or to whole records."""
 
@@ -50,32 +41,31 @@ class Deserializing:
         of_record: Callable[[KafkaRecord], Any] | None = None,
         undecodable: Undecodable = Undecodable.FAIL,
     ) -> None:
-        self._schema, self._of_record, self._undecodable = schema, of_record, undecodable
-        self._skipped: Any = None
+        self._schema, self._of_record = schema, of_record
+        self._undecodable = UndecodableRecords(undecodable)
 
     @property
     def produced_type(self) -> TypeInformation | None:
         return None if self._schema is None else self._schema.get_produced_type()
 
     def open(self, context: Any) -> None:
-        self._skipped = context.get_metrics_group().counter("undecodableRecords")
+        self._undecodable.open(context)
 
-    def records(self, messages: list[Any]) -> Records[Any]:
+    def records(self, messages: list[Any]) -> list[Records[Any] | SideRecords]:
         """The elements of some messages, with the timestamps that Kafka has for them."""
+        aside: list[SideRecords] = []
         try:
-            values = self._values(messages)
-            kept = messages
+            values, kept = self._values(messages), messages
         except Exception:
             # Once more, one by one: which one was it?
-            values, kept = self._one_by_one(messages)
-        if None in values:
+            values, kept = self._one_by_one(messages, aside)
+        if True in map(is_, values, repeat(None)):
             # As in Flink: a schema that gives nothing leaves the record out.
             pairs = [(value, message) for value, message in zip(values, kept, strict=True) if value is not None]
             values, kept = [value for value, _ in pairs], [message for _, message in pairs]
         times = list(map(_timestamp, kept))
-        if any(kind == _NO_TIMESTAMP for kind, _ in times):
-            return Records(values)
-        return Records(values, [moment for _, moment in times])
+        kinds, moments = zip(*times, strict=True) if times else ((), ())
+        return [Records(values, None if _NO_TIMESTAMP in kinds else list(moments)), *aside]
 
     def _values(self, messages: list[Any]) -> list[Any]:
         if self._of_record is not None:
@@ -91,7 +81,7 @@ class Deserializing:
             return [content.decode(charset, "replace") for content in contents]
         return list(map(schema.deserialize, contents))
 
-    def _one_by_one(self, messages: list[Any]) -> tuple[list[Any], list[Any]]:
+    def _one_by_one(self, messages: list[Any], aside: list[SideRecords]) -> tuple[list[Any], list[Any]]:
         values, kept = [], []
         for message in messages:
             try:
@@ -101,9 +91,10 @@ class Deserializing:
                 # A system that the schema asks, such as a registry, is away: the record must not be left out for that.
                 raise
             except Exception as error:
-                if self._undecodable is Undecodable.FAIL:
-                    raise _failure(message, error) from error
-                self._skipped.inc()
+                found = _undecodable(message, error)
+                side = self._undecodable.take(found, error, found.record.timestamp)
+                if side is not None:
+                    aside.append(side)
         return values, kept
 
 
@@ -119,14 +110,6 @@ def _record(message: Any) -> KafkaRecord:
     )
 
 
-def _failure(message: Any, error: Exception) -> InputError:
-    value = message.value()
-    if value is None:
-        what = "has no value: it marks a key as deleted, and the schema reads values. Use a schema of whole records"
-    else:
-        begins = repr(bytes(value[:_SHOWN_BYTES]))
-        what = f"cannot be read: {type(error).__name__}: {error}. It has {len(value):,} bytes and begins with {begins}"
-    return InputError(
-        f"The record at offset {message.offset()} of {message.topic()}-{message.partition()} {what}. "
-        "set_undecodable(Undecodable.SKIP) leaves such records out and counts them."
-    )
+def _undecodable(message: Any, error: Exception) -> UndecodableRecord:
+    place = f"offset {message.offset()} of {message.topic()}-{message.partition()}"
+    return UndecodableRecord(place, message.value(), f"{type(error).__name__}: {error}", _record(message))

@@ -1,29 +1,35 @@
 """Plans what each batch reads of Kafka's partitions.
 
-The position of a partition is ``[offset, stop]``: how far it was read, and where it ends if the source is bounded. Both
-are numbers that were found once, when the partition was new, and that the checkpoint holds: a job that goes on begins
-and ends where it was to, whatever "latest" means by then.
+The position of a partition is ``[offset, stop, topic id]``: how far it was read, where it ends if the source is
+bounded, and what tells the topic from another one of that name. All were found once, when the partition was new, and
+are in the checkpoint: a job that goes on begins and ends where it was to, whatever "latest" means by then.
 """
 
 from __future__ import annotations
 
-import logging
 import re
+import time
 from collections.abc import Iterable, Mapping
+from typing import Any
 
+from firesteel.connectors.kafka.errors import lost_records
+from firesteel.connectors.kafka.group_offsets import GroupOffsets
 from firesteel.connectors.kafka.offsets import Cluster, OffsetsSpec, TopicPartition
 from firesteel.connectors.kafka.properties import KafkaProperties
 from firesteel.connectors.partitions import PartitionEnumerator
-from firesteel.errors import ConnectorError, InputError
+from firesteel.errors import InputError
 
 __all__ = ["KafkaEnumerator", "Subscription"]
-
-logger = logging.getLogger("firesteel")
 
 DISCOVERY_SECONDS = 300.0
 """As in Flink: every five minutes."""
 
-Place = list[int | None]
+LOOK_SECONDS = 10.0
+"""Between two looks at whether records were deleted that are yet to be read, or a topic was made anew."""
+SETTLING_SECONDS = 1.0
+"""For so long a partition may seem to be shorter than it was: a broker that is back finds its end again."""
+
+Place = list[Any]
 
 
 class Subscription:
@@ -81,13 +87,18 @@ class KafkaEnumerator(PartitionEnumerator[TopicPartition]):
             properties.get("group.id") is not None and properties.get("commit.offsets.on.checkpoint") != "false"
         )
         self._cluster: Cluster | None = None
-        self._committed: dict[str, int] = {}
-        self._warned = False
+        self._group: GroupOffsets | None = None
+        self._fails_on_loss = properties.get("fail.on.data.loss") != "false"
+        self._looked = float("-inf")
+        self._first: dict[TopicPartition, int] = {}
 
     def start(self, directory: str) -> None:
         self._cluster = Cluster(self._properties)
+        self._group = GroupOffsets(self._cluster) if self._commits else None
 
     def stop(self) -> None:
+        if self._group is not None:
+            self._group.close()
         if self._cluster is not None:
             self._cluster.close()
 
@@ -102,59 +113,75 @@ class KafkaEnumerator(PartitionEnumerator[TopicPartition]):
     def starts(self, splits: Mapping[str, TopicPartition], initial: bool) -> Mapping[str, Place]:
         partitions = list(splits.values())
         if initial:
-            begins = self._brokers.resolve(self._start, partitions)
+            begins = self._brokers.starts(self._start, partitions)
         else:
             # Whatever was asked for at the beginning: of what is new nothing may be missed.
             begins = self._brokers.earliest(partitions)
         stops = {} if self._stop is None else self._brokers.resolve(self._stop, partitions)
-        return {name: [begins[one], stops.get(one)] for name, one in splits.items()}
+        ids = self._brokers.topic_ids(one.topic for one in partitions)
+        return {name: [begins[one], stops.get(one), ids[one.topic]] for name, one in splits.items()}
 
     def ends(self, splits: Mapping[str, TopicPartition], positions: Mapping[str, Place]) -> Mapping[str, Place]:
-        latest = self._brokers.latest(splits.values())
+        self._look_for_losses(splits, positions)
+        latest = self._latest({one: positions[name][0] for name, one in splits.items()})
         ends = {}
         for name, one in splits.items():
-            offset, stop = positions[name]
-            assert offset is not None
+            offset, stop, *more = positions[name]
             if latest[one] < offset:
                 raise InputError(
                     f"Kafka at {self._properties.servers}: partition {name} was read up to offset {offset} and now "
-                    f"ends at {latest[one]}. Its topic was deleted and made anew, or a broker has lost records. Start "
-                    "the job without its checkpoint, or from a savepoint with another uid for the source."
+                    f"ends at {latest[one]}. {_MADE_ANEW}"
                 )
-            ends[name] = [latest[one] if stop is None else min(latest[one], max(stop, offset)), stop]
+            ends[name] = [latest[one] if stop is None else min(latest[one], max(stop, offset)), stop, *more]
         return ends
 
+    def _latest(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        begun = time.monotonic()
+        while True:
+            latest = self._brokers.latest(positions)
+            settled = all(latest[one] >= offset for one, offset in positions.items())
+            if settled or time.monotonic() - begun > SETTLING_SECONDS:
+                return latest
+            time.sleep(0.1)
+
+    def _look_for_losses(self, splits: Mapping[str, TopicPartition], positions: Mapping[str, Place]) -> None:
+        if time.monotonic() - self._looked < LOOK_SECONDS or not splits:
+            return
+        ids = self._brokers.topic_ids(one.topic for one in splits.values())
+        for name, one in splits.items():
+            known = positions[name][2:]
+            if known and known[0] != ids[one.topic]:
+                raise InputError(
+                    f"Kafka at {self._properties.servers}: topic {one.topic!r} is another one. {_MADE_ANEW}"
+                )
+        self._first = self._brokers.earliest(splits.values())
+        for name, one in splits.items():
+            if self._first[one] > positions[name][0] and self._fails_on_loss:
+                raise lost_records(self._properties, name, positions[name][0], self._first[one])
+        self._looked = time.monotonic()
+
     def finished(self, split: TopicPartition, position: Place) -> bool:
-        offset, stop = position
-        return stop is not None and offset is not None and offset >= stop
+        offset, stop, *_ = position
+        return stop is not None and bool(offset >= stop)
 
     def limit(self, split: TopicPartition, start: Place, end: Place, records: int) -> Place:
-        assert start[0] is not None
-        assert end[0] is not None
-        return [min(end[0], start[0] + records), end[1]]
+        # What is known to be deleted takes no time.
+        first = max(start[0], self._first.get(split, 0))
+        return [min(end[0], first + records), *end[1:]]
 
     def record_count(self, start: Place, end: Place) -> int:
         # Too many where there are gaps: compacted records, the marks of transactions.
-        return (end[0] or 0) - (start[0] or 0)
+        return int(end[0] - start[0])
 
     def checkpointed(self, positions: Mapping[str, Place]) -> None:
-        if not self._commits:
-            return
-        known = {name: offset for name, (offset, _) in positions.items() if offset is not None}
-        new = {name: offset for name, offset in known.items() if self._committed.get(name) != offset}
-        if not new:
-            return
-        partitions = {name: TopicPartition(*_split(name)) for name in new}
-        try:
-            self._brokers.commit({partitions[name]: offset for name, offset in new.items()})
-        except ConnectorError as error:
-            # Nothing depends on it but those who look on: the job's positions are in its checkpoint.
-            if not self._warned:
-                self._warned = True
-                logger.warning("%s The job goes on; its own positions are in its checkpoint.", error)
-            return
-        self._warned = False
-        self._committed.update(new)
+        if self._group is not None:
+            self._group.commit({TopicPartition(*_split(name)): place[0] for name, place in positions.items()})
+
+
+_MADE_ANEW = (
+    "It was deleted and made anew, or a broker has lost records. Start the job without its checkpoint, or from a "
+    "savepoint with another uid for the source."
+)
 
 
 def _split(name: str) -> tuple[str, int]:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from firesteel.connectors.kafka.properties import KafkaProperties
-from firesteel.errors import ConnectorError, FailureKind, SetupError
+from firesteel.errors import ConnectorError, FailureKind, InputError, SetupError
 
-__all__ = ["LastError", "explained", "load_client", "load_transactions"]
+__all__ = ["LastError", "explained", "load_client", "load_transactions", "lost_records"]
 
 _PERMANENT = FailureKind.PERMANENT
 _PASSING = FailureKind.PASSING
@@ -113,4 +113,14 @@ def explained(
     name = given.name().lstrip("_")
     return ConnectorError(
         f"Kafka at {properties.servers}: {doing} failed: {said} ({name}). {advice}".rstrip(), kind=kind
+    )
+
+
+def lost_records(properties: KafkaProperties, partition: str, wanted: int, first: int) -> InputError:
+    """Records that a job has yet to read are not there."""
+    return InputError(
+        f"Kafka at {properties.servers}: the records of {partition} from offset {wanted} on, which the job has yet to "
+        f"read, are not there any more: the first one is at {first}. The topic's retention has deleted them, or the "
+        "topic was made anew. Set the source's property fail.on.data.loss to 'false' to go on with the first one, or "
+        "start the job without its checkpoint."
     )

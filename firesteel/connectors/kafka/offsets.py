@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from firesteel.connectors.kafka.properties import KafkaProperties
 from firesteel.errors import ConfigurationError, ConnectorError, InputError
 
 __all__ = ["Cluster", "OffsetsSpec", "TopicPartition"]
+
+logger = logging.getLogger("firesteel")
 
 _SECONDS = 30.0
 """How long brokers that do not answer are waited for, unless ``default.api.timeout.ms`` says otherwise."""
@@ -131,10 +134,10 @@ class Cluster:
         elif spec.kind == "committed":
             found = self.committed(wanted)
         elif spec.kind == "timestamp":
-            found = self._asked(wanted, "timestamp", spec.timestamp)
+            # In this order: of a record that comes between the two questions nothing is missed.
+            latest = self.latest(wanted)
             # Nothing is that late: -1.
-            missing = [one for one in wanted if found.get(one, -1) < 0]
-            return {**found, **self.latest(missing)} if missing else found
+            return {one: at if at >= 0 else latest[one] for one, at in self._at_time(wanted, spec.timestamp).items()}
         else:
             return self._asked(wanted, spec.kind)
         missing = [one for one in wanted if one not in found]
@@ -145,6 +148,31 @@ class Cluster:
                 "is NONE. Give offsets for all partitions, commit some for the group, or choose EARLIEST or LATEST."
             )
         return {**found, **self._asked(missing, spec.reset)} if missing else found
+
+    def starts(self, spec: OffsetsSpec, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where a specification says to begin. An offset that is not there, since it was deleted or the topic was made
+        anew, is as good as none: the strategy decides."""
+        wanted = list(partitions)
+        found = self.resolve(spec, wanted)
+        if spec.kind not in ("offsets", "committed"):
+            return found
+        first, end = self.earliest(wanted), self.latest(wanted)
+        gone = [one for one in wanted if not first[one] <= found[one] <= end[one]]
+        if gone and spec.reset == "none":
+            one = gone[0]
+            raise InputError(
+                f"Kafka at {self._properties.servers}: {one.name} is to be read from offset {found[one]}, and there "
+                f"are those from {first[one]} to {end[one]}. Its records were deleted, or the topic was made anew. "
+                "Give another offset, or choose the strategy EARLIEST or LATEST."
+            )
+        if gone:
+            which = ", ".join(f"{one.name} ({found[one]})" for one in gone[:5])
+            logger.warning("these offsets are not there any more: %s. Reading begins at the %s", which, spec.reset)
+        reset = first if spec.reset == "earliest" else end
+        return {**found, **{one: reset[one] for one in gone}}
+
+    def _at_time(self, partitions: list[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+        return self._asked(partitions, "timestamp", timestamp)
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self._asked(partitions, "earliest")
@@ -190,15 +218,39 @@ class Cluster:
         found: dict[TopicPartition, int] = self._settled(ask, "a look at the group's offsets")
         return found
 
-    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commits offsets for the group: for those who watch it, and for jobs that begin there."""
+    def begin_commit(self, offsets: Mapping[TopicPartition, int]) -> Callable[[float], bool]:
+        """Commits offsets for the group, in the background: for those who watch it, and for jobs that begin there. The
+        answer waits for so many seconds, says whether it is done, and raises if it went wrong."""
         given = [self._kafka.TopicPartition(*one, offset) for one, offset in offsets.items()]
-        try:
-            group = self._kafka.ConsumerGroupTopicPartitions(self._properties.get("group.id"), given)
-            for done in self._admin.alter_consumer_group_offsets([group], request_timeout=self._seconds).values():
-                done.result()
-        except self._kafka.KafkaException as error:
-            raise self.explained(error, "committing the group's offsets") from None
+        group = self._kafka.ConsumerGroupTopicPartitions(self._properties.get("group.id"), given)
+        # Held: without its client an answer never comes.
+        admin = self._admin
+        (answer,) = admin.alter_consumer_group_offsets([group], request_timeout=self._seconds).values()
+
+        def done(seconds: float) -> bool:
+            assert admin is not None
+            try:
+                answer.result(seconds)
+            except TimeoutError:
+                return False
+            except self._kafka.KafkaException as error:
+                raise self.explained(error, "committing the group's offsets") from None
+            return True
+
+        return done
+
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """What tells topics from others that bore their names before, where the brokers know it."""
+        wanted = sorted(set(topics))
+        if not wanted:
+            return {}
+
+        def ask() -> dict[str, str]:
+            answers = self._admin.describe_topics(self._kafka.TopicCollection(wanted), request_timeout=self._seconds)
+            return {name: str(answer.result().topic_id) for name, answer in answers.items()}
+
+        found: dict[str, str] = self._settled(ask, "a look at the topics")
+        return found
 
     def all_committed(self) -> dict[TopicPartition, int]:
         """All that is known of the group, when no transaction is at work on it."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
+import ssl
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -45,10 +47,6 @@ _FOR_TRANSACTIONS = {
     "sasl.mechanisms": "sasl_mechanism",
     "sasl.username": "sasl_plain_username",
     "sasl.password": "sasl_plain_password",
-    "ssl.ca.location": "ssl_cafile",
-    "ssl.certificate.location": "ssl_certfile",
-    "ssl.key.location": "ssl_keyfile",
-    "ssl.key.password": "ssl_password",
 }
 """The names that kafka-python has for the same."""
 
@@ -95,11 +93,34 @@ class KafkaProperties:
 
     def for_transactions(self) -> dict[str, Any]:
         """What the client for transactions is made with."""
-        known = {ours: self.get(name) for name, ours in _FOR_TRANSACTIONS.items() if self.get(name) is not None}
-        checks = self.get("enable.ssl.certificate.verification") != "false"
+        known: dict[str, Any] = {
+            ours: self.get(name) for name, ours in _FOR_TRANSACTIONS.items() if self.get(name) is not None
+        }
+        if "SSL" in (self.get("security.protocol") or "").upper().split("_"):
+            known["ssl_context"] = self._tls()
         # By default this client waits for up to 30 s before it looks again whether a broker is back.
         soon = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 500}
-        return {"bootstrap_servers": self.servers.split(","), "ssl_check_hostname": checks, **soon, **known}
+        return {"bootstrap_servers": self.servers.split(","), **soon, **known}
+
+    def _tls(self) -> ssl.SSLContext:
+        """What librdkafka makes of the same properties."""
+        try:
+            context = ssl.create_default_context(cafile=self.get("ssl.ca.location"), cadata=self.get("ssl.ca.pem"))
+            if self.get("enable.ssl.certificate.verification") == "false":
+                context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            elif self.get("ssl.endpoint.identification.algorithm") in ("", "none"):
+                context.check_hostname = False
+            certificate = self.get("ssl.certificate.location")
+            if certificate is not None:
+                password = self.get("ssl.key.password")
+                # Without one it would ask at the terminal.
+                context.load_cert_chain(certificate, self.get("ssl.key.location"), lambda: password or "")
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigurationError(
+                f"The certificates for Kafka at {self.servers} cannot be used: {self.mask(str(error))}. Check "
+                "ssl.ca.location, ssl.certificate.location, ssl.key.location and ssl.key.password."
+            ) from None
+        return context
 
     def mask(self, text: str) -> str:
         """A text of anybody's in which no secret stands."""
@@ -133,11 +154,25 @@ def _login(config: Any) -> dict[str, Value]:
     >>> _login('org.apache…PlainLoginModule required username="ada" password="hunter2";')
     {'sasl.username': 'ada', 'sasl.password': Secret(***)}
     """
-    text = Secret.of(config).reveal()
+    if isinstance(config, str):
+        return {"sasl.username": _of_login(config, "username"), "sasl.password": Secret(_of_login(config, "password"))}
+    # It says where to look: that is done where it is used.
+    secret = Secret.of(config)
+    return {
+        f"sasl.{part}": Secret.from_call(functools.partial(_of_secret_login, secret, part))
+        for part in ("username", "password")
+    }
+
+
+def _of_secret_login(config: Secret, part: str) -> str:
+    return _of_login(config.reveal(), part)
+
+
+def _of_login(text: str, part: str) -> str:
     found = {name: re.sub(r"\\(.)", r"\1", double or single) for name, double, single in _LOGIN.findall(text)}
-    if "username" not in found or "password" not in found:
+    if part not in found:
         raise ConfigurationError(
             "The property 'sasl.jaas.config' has no username and password in it. Set sasl.mechanism, sasl.username and "
             "sasl.password instead."
         )
-    return {"sasl.username": found["username"], "sasl.password": Secret(found["password"])}
+    return found[part]

@@ -7,29 +7,33 @@ next one, which as a rule goes on there.
 
 from __future__ import annotations
 
+import logging
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import methodcaller
 from typing import Any
 
 from firesteel.connectors.kafka.deserializing import Deserializing
-from firesteel.connectors.kafka.errors import LastError, explained, load_client
+from firesteel.connectors.kafka.errors import LastError, explained, load_client, lost_records
 from firesteel.connectors.kafka.offsets import TopicPartition
 from firesteel.connectors.kafka.properties import KafkaProperties
-from firesteel.connectors.source import CHUNK_RECORDS, Records, SourceReader
-from firesteel.errors import ConnectorError, InputError
+from firesteel.connectors.source import CHUNK_RECORDS, Records, SideRecords, SourceReader, SplitRange
+from firesteel.errors import ConnectorError
 
 __all__ = ["KafkaReader"]
+
+logger = logging.getLogger("firesteel")
 
 PATIENCE = 120.0
 """Seconds without any answer after which a read fails."""
 _WAIT = 0.05
 _BUFFERED_BYTES = 64 << 20
 """What may wait of other partitions while one is read."""
+_LOOK_SECONDS = 30.0
 
 _offset, _value, _error = methodcaller("offset"), methodcaller("value"), methodcaller("error")
 
@@ -47,9 +51,11 @@ class _Partition:
     waiting: deque[list[Any]] = field(default_factory=deque)
     """Messages that were fetched and not handed on, in order and in portions."""
     bytes: int = 0
-    """About what these hold."""
+    """About what these hold, where they came while another partition was read."""
     end: int = -1
     """The end of the partition, where the consumer has reached it."""
+    floor: int = -1
+    """The first offset that there is, where those before it turned out to be deleted."""
     paused: bool = False
 
 
@@ -61,8 +67,12 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
     def __init__(self, properties: KafkaProperties, deserializer: Deserializing) -> None:
         self._properties, self._deserializer = properties, deserializer
         self._known: dict[TopicPartition, _Partition] = {}
+        self._held = 0
+        """The bytes of all partitions together."""
         self._client: Any = None
         self._last: LastError | None = None
+        self._fails_on_loss = properties.get("fail.on.data.loss") != "false"
+        self._deleted: Any = None
 
     def open(self, context: Any) -> None:
         kafka = self._kafka = load_client()
@@ -85,28 +95,57 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
         except kafka.KafkaException as error:
             raise explained(error, self._properties, "the start of a consumer") from None
         self._deserializer.open(context)
+        self._deleted = context.get_metrics_group().counter("deletedRecords")
 
     def close(self) -> None:
         if self._client is not None:
             self._client.close()
             self._client = None
 
-    def read(self, split: TopicPartition, start: Any, end: Any) -> Iterator[Records[Any] | int]:
+    def begin(self, ranges: Sequence[SplitRange[TopicPartition]]) -> None:
+        # All of them at once: while one is read, the others are fetched.
+        new = {split: start[0] for split, start, _, _ in ranges if not self._stands_at(split, start[0])}
+        if new:
+            self._assign(new)
+
+    def read(self, split: TopicPartition, start: Any, end: Any) -> Iterator[Records[Any] | SideRecords | int]:
         first, behind = start[0], end[0]
-        partition = self._seek(split, first)
+        if not self._stands_at(split, first):
+            self._assign({split: first})
+        partition = self._known[split]
         while True:
             messages = self._ready(partition, behind)
             if messages:
                 partition.next = messages[-1].offset() + 1
-                yield self._deserializer.records(messages)
+                yield from self._deserializer.records(messages)
             if self._is_read(partition, behind):
-                partition.next = behind
-                return
+                break
             if not messages:
                 self._fetch(split)
+        if partition.floor > first:
+            self._count_deleted(split, first, min(partition.floor, behind))
+        partition.next = behind
 
-    @staticmethod
-    def _ready(partition: _Partition, behind: int) -> list[Any]:
+    def _stands_at(self, split: TopicPartition, first: int) -> bool:
+        known = self._known.get(split)
+        return known is not None and known.next == first
+
+    def _assign(self, places: dict[TopicPartition, int]) -> None:
+        kafka = self._kafka
+        known = [kafka.TopicPartition(*split) for split in places if split in self._known]
+        try:
+            if known:
+                self._client.incremental_unassign(known)
+            self._client.incremental_assign([kafka.TopicPartition(*split, first) for split, first in places.items()])
+        except kafka.KafkaException as error:
+            names = ", ".join(f"{split.name} from offset {first}" for split, first in places.items())
+            raise self._explained(error, f"reading {names}") from None
+        for split, first in places.items():
+            if split in self._known:
+                self._held -= self._known[split].bytes
+            self._known[split] = _Partition(first)
+
+    def _ready(self, partition: _Partition, behind: int) -> list[Any]:
         """What was fetched of a range, in a portion of some thousand."""
         if not partition.waiting:
             return []
@@ -115,36 +154,35 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
             here = bisect_left(portion, behind, key=_offset)
             partition.waiting.appendleft(portion[here:])
             portion = portion[:here]
-        partition.bytes = 0 if not partition.waiting else partition.bytes
+        if not partition.waiting:
+            self._held -= partition.bytes
+            partition.bytes = 0
         return portion
 
     @staticmethod
     def _is_read(partition: _Partition, behind: int) -> bool:
         if partition.waiting:
             return bool(partition.waiting[0][0].offset() >= behind)
-        return partition.next >= behind or partition.end >= behind
-
-    def _seek(self, split: TopicPartition, first: int) -> _Partition:
-        known = self._known.get(split)
-        kafka = self._kafka
-        if known is None or known.next != first:
-            place = kafka.TopicPartition(*split, first)
-            try:
-                if known is not None:
-                    self._client.incremental_unassign([kafka.TopicPartition(*split)])
-                self._client.incremental_assign([place])
-            except kafka.KafkaException as error:
-                raise self._explained(error, f"reading {split.name} from offset {first}") from None
-            known = self._known[split] = _Partition(first)
-        if known.paused:
-            known.paused = False
-            self._client.resume([kafka.TopicPartition(*split)])
-        return known
+        return max(partition.next, partition.end, partition.floor) >= behind
 
     def _fetch(self, split: TopicPartition) -> None:
         """Waits for messages of this partition. Those of others are kept for later."""
         end = time.monotonic() + PATIENCE
-        while not self._take(self._client.consume(CHUNK_RECORDS, _WAIT), split):
+        consume = self._client.consume
+        if self._known[split].paused:
+            # Here and not when its range was begun: while several are read in turn, each may have to wait.
+            self._known[split].paused = False
+            self._client.resume([self._kafka.TopicPartition(*split)])
+        while True:
+            # It waits until it has as many as it was asked for, or for the whole time: so for one, and then for what
+            # else is there.
+            messages = consume(CHUNK_RECORDS, 0)
+            if not messages:
+                messages = consume(1, _WAIT)
+                if messages:
+                    messages += consume(CHUNK_RECORDS - 1, 0)
+            if self._take(messages, split):
+                return
             if time.monotonic() > end:
                 timed_out = self._kafka.KafkaError(self._kafka.KafkaError._TIMED_OUT)
                 raise self._explained(timed_out, f"reading {split.name}")
@@ -167,7 +205,9 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
             if place == split:
                 mine = True
             else:
-                known.bytes += sum(map(len, filter(None, map(_value, messages))))
+                size = sum(map(len, filter(None, map(_value, messages))))
+                known.bytes += size
+                self._held += size
                 self._hold_back(place, known)
         return mine
 
@@ -179,28 +219,43 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
                 self._failed(message.error(), place)
             elif place in self._known:
                 self._known[place].end = message.offset()
-                mine = mine or place == split
+            mine = mine or place == split
         return mine
 
     def _hold_back(self, place: TopicPartition, known: _Partition) -> None:
-        """Another partition than the one that is read waits, where too much of it was fetched already."""
-        if not known.paused and known.bytes > _BUFFERED_BYTES:
+        """Another partition than the one that is read waits, where too much was fetched already."""
+        if not known.paused and self._held > _BUFFERED_BYTES:
             known.paused = True
             self._client.pause([self._kafka.TopicPartition(*place)])
 
     def _failed(self, error: Any, place: TopicPartition) -> None:
         kafka = self._kafka.KafkaError
         if error.code() in (kafka._AUTO_OFFSET_RESET, kafka.OFFSET_OUT_OF_RANGE):
-            known = self._known.get(place)
-            raise InputError(
-                f"Kafka at {self._properties.servers}: the records of {place.name} from offset "
-                f"{known.next if known else '?'} on, which the job has yet to read, are not there any more. The "
-                "topic's retention has deleted them, or the topic was made anew. Start the job without its checkpoint."
-            )
+            if place in self._known:
+                self._go_on_behind_deleted(place, self._known[place])
+            return
         if error.code() in (kafka._ALL_BROKERS_DOWN, kafka._TRANSPORT, kafka._TIMED_OUT):
             # The client goes on trying.
             return
         raise self._explained(error, f"reading {place.name}")
+
+    def _go_on_behind_deleted(self, place: TopicPartition, known: _Partition) -> None:
+        here = self._kafka.TopicPartition(*place)
+        try:
+            first, _ = self._client.get_watermark_offsets(here, _LOOK_SECONDS)
+        except self._kafka.KafkaException as error:
+            raise self._explained(error, f"reading {place.name} from offset {known.next}") from None
+        if self._fails_on_loss or first <= known.next:
+            raise lost_records(self._properties, place.name, known.next, first)
+        known.floor = first
+        self._client.incremental_unassign([here])
+        self._client.incremental_assign([self._kafka.TopicPartition(*place, first)])
+
+    def _count_deleted(self, split: TopicPartition, first: int, end: int) -> None:
+        self._deleted.inc(end - first)
+        logger.warning(
+            "%s: the records from offset %d to %d were deleted before they were read", split.name, first, end - 1
+        )
 
     def _explained(self, error: Any, doing: str) -> ConnectorError:
         return explained(error, self._properties, doing, None if self._last is None else self._last.behind)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from firesteel.connectors.partitions import PartitionEnumerator
-from firesteel.connectors.source import Records, SourceReader, SplitEnumerator, SplitRange
+from firesteel.connectors.source import Records, SideRecords, SourceReader, SplitEnumerator, SplitRange
+from firesteel.connectors.undecodable import Undecodable, UndecodableRecord, UndecodableRecords
 from firesteel.datastream.connectors.base import (
     Committer,
     CommitterContext,
@@ -39,6 +40,7 @@ __all__ = [
     "PartitionEnumerator",
     "Records",
     "RollingPolicy",
+    "SideRecords",
     "Sink",
     "SinkIdentity",
     "SinkWriter",
@@ -47,6 +49,9 @@ __all__ = [
     "SplitEnumerator",
     "SplitRange",
     "TwoPhaseCommitSinkFunction",
+    "Undecodable",
+    "UndecodableRecord",
+    "UndecodableRecords",
     "WriterContext",
 ]
 

@@ -24,7 +24,7 @@ from firesteel.common.secret import Secret
 from firesteel.common.serialization import DeserializationSchema, SerializationSchema
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.kafka.committing import TransactionCommitter
-from firesteel.connectors.kafka.deserializing import Deserializing, KafkaRecord, Undecodable
+from firesteel.connectors.kafka.deserializing import Deserializing, KafkaRecord
 from firesteel.connectors.kafka.enumerator import KafkaEnumerator, Subscription
 from firesteel.connectors.kafka.offsets import OffsetsSpec, TopicPartition
 from firesteel.connectors.kafka.properties import KafkaProperties
@@ -32,6 +32,7 @@ from firesteel.connectors.kafka.reader import KafkaReader
 from firesteel.connectors.kafka.serializing import Headers, OutgoingRecord, RecordFunction, RecordParts, Serializer
 from firesteel.connectors.kafka.write_ahead import WriteAheadCommitter, WriteAheadWriter
 from firesteel.connectors.kafka.writing import PlainWriter, TransactionalWriter
+from firesteel.connectors.undecodable import Undecodable, UndecodableRecord
 from firesteel.datastream.connectors.base import (
     Committer,
     CommitterContext,
@@ -59,6 +60,7 @@ __all__ = [
     "KafkaTopicSelector",
     "OutgoingRecord",
     "Undecodable",
+    "UndecodableRecord",
 ]
 
 TRANSACTION_TIMEOUT = 900_000
@@ -263,7 +265,8 @@ class KafkaSourceBuilder:
         return self
 
     def set_undecodable(self, undecodable: Undecodable) -> KafkaSourceBuilder:
-        """What becomes of records that the schema cannot read."""
+        """What becomes of records that the schema cannot read: the job fails, they are left out and counted, or they
+        go to a side output, ``Undecodable.side_output(tag)``."""
         self._undecodable = undecodable
         return self
 

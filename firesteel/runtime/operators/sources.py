@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from firesteel.common.watermark_strategy import WatermarkStrategy
-from firesteel.connectors.source import Records, SplitRange
+from firesteel.connectors.source import Records, SideRecords, SplitRange
 from firesteel.durable.headers import OperatorHeader
 from firesteel.errors import ProgramError, short_repr
 from firesteel.graph.specs import SourceSpec
@@ -51,6 +51,8 @@ class SourceOperator(Operator):
     def read(self, ranges: Sequence[SplitRange[Any]], ended: bool, pace: Pace, step: int = 0) -> Iterator[int | None]:
         """Reads one subtask's share of a batch piece by piece. Yields the number of records of each, and None after
         each ``step`` of so many records, unless it was the last (0: there are no steps)."""
+        if ranges:
+            self._begin(ranges)
         turns = self._turns(ranges, pace, step)
         while turns:
             for turn in list(turns):
@@ -88,6 +90,9 @@ class SourceOperator(Operator):
                     if self._own_time:
                         self.event_time.take(part)
                     continue
+                if isinstance(part, SideRecords):
+                    self.out.emit_side(*part)
+                    continue
                 values, timestamps = part
                 begun, size = 0, len(values)
                 while begun < size:
@@ -107,13 +112,19 @@ class SourceOperator(Operator):
                         yield values[piece], None if timestamps is None else timestamps[piece]
                     begun += count
 
-    def _parts(self, split: Any, start: Any, end: Any) -> Iterator[Records[Any] | int]:
+    def _begin(self, ranges: Sequence[SplitRange[Any]]) -> None:
+        try:
+            self.spec.reader.begin(ranges)
+        except Exception as error:
+            raise self.failure(error) from error
+
+    def _parts(self, split: Any, start: Any, end: Any) -> Iterator[Records[Any] | SideRecords | int]:
         try:
             for part in self.spec.reader.read(split, start, end):
-                if not isinstance(part, Records | int):
+                if not isinstance(part, Records | SideRecords | int):
                     raise ProgramError(
-                        "A reader yields Records(values, timestamps), or watermarks as ints; got "
-                        f"{short_repr(part, 80)}."
+                        "A reader yields Records(values, timestamps), SideRecords(tag, values, timestamps), or "
+                        f"watermarks as ints; got {short_repr(part, 80)}."
                     )
                 yield part
         except Exception as error:
