@@ -3,7 +3,7 @@
 Tests use it. It is fetched once by Maven and kept in Firesteel's cache. From a shell it runs a command with
 ``FIRESTEEL_SCHEMA_REGISTRY`` set::
 
-    .venv/bin/python tools/registry_server.py .venv/bin/python examples/kafka_avro.py
+    .venv/bin/python tools/registry_server.py .venv/bin/python program.py
 """
 
 from __future__ import annotations

@@ -64,6 +64,16 @@ def test_the_socket_stream_counts_until_the_server_closes(run) -> None:
     assert len(lines) == 6
 
 
+def test_orders_of_csv_are_summed_up(run, tmp_path: Path) -> None:
+    import fastavro
+
+    lines = run("csv_orders.py", "--output", str(tmp_path))
+    assert sorted(lines) == ['{"customer": "Ada", "spent": "14.75"}', '{"customer": "Blaise", "spent": "5.00"}']
+    (file,) = [path for path in (tmp_path / "orders").iterdir() if not path.name.startswith(("_", "."))]
+    with file.open("rb") as opened:
+        assert [record["item"] for record in fastavro.reader(opened)] == ["pen, blue", "paper", 'a note:\n"to do"']
+
+
 def test_the_enrichment_asks_for_many_orders_at_once(run) -> None:
     lines = run("async_enrichment.py", "--orders", "400")
     counted = {city: int(number) for city, number, _ in (line.split() for line in lines[:-1])}

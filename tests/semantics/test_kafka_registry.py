@@ -8,9 +8,12 @@ import decimal
 import io
 import json
 import pickle
+import runpy
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -185,7 +188,9 @@ class _Guarded(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         type(self).asked.append(self.path)
         if self.headers.get("Authorization") != self.account:
-            self._answer(401, {"error_code": 401, "message": f"no entry with {self.headers.get('Authorization')}"})
+            header = str(self.headers.get("Authorization"))
+            said = f"no entry with {header}, {base64.b64decode(header.split()[1])!r}"
+            self._answer(401, {"error_code": 401, "message": said})
         else:
             self._answer(200, {"schema": FIRST})
 
@@ -248,6 +253,8 @@ class TestAccounts:
             reader.deserialize(MESSAGE)
         assert failure.value.kind is FailureKind.PERMANENT
         assert "hunter2" not in f"{failure.value}{reader._registry!r}"
+        assert base64.b64encode(b"me:hunter2").decode() not in str(failure.value)
+        assert "no entry with Basic ***, b'me:***'" in str(failure.value)
         assert handler.asked == ["/schemas/ids/1"]  # It would be the same again.
 
 
@@ -273,6 +280,16 @@ def test_from_kafka_to_kafka(broker: Broker, registry: Registry) -> None:
     reader = Reader.for_generic(SECOND, registry.url)
     found = [reader.deserialize(message.value()) for message in broker.messages(target)]
     assert found == [{"id": number, "what": "tea", "price": 2.0} for number in range(5)]
+
+
+def test_the_example(
+    broker: Broker, registry: Registry, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FIRESTEEL_MASTER", "memory")
+    program = Path(__file__).resolve().parents[2] / "examples" / "kafka_avro.py"
+    monkeypatch.setattr(sys, "argv", ["kafka_avro.py", broker.servers, registry.url, "--topic", broker.topic()])
+    runpy.run_path(str(program), run_name="__main__")
+    assert capsys.readouterr().out.splitlines() == ["attic: 31.5 C", "cellar: 12.0 C"]
 
 
 def test_records_are_not_left_out_because_the_registry_is_away(broker: Broker, registry: Registry) -> None:

@@ -161,9 +161,12 @@ class SchemaRegistry:
         return ConnectorError(f"{said}.")
 
     def _masked(self, text: str) -> str:
-        for value in self._properties.values():
-            if isinstance(value, Secret):
-                text = value.mask(text)
+        """A text of the registry's, which may repeat what it was sent."""
+        sent = self._headers().get("Authorization", "").partition(" ")[2]
+        text = Secret(sent).mask(text)
+        account = self._properties.get("basic.auth.user.info")
+        if account is not None:
+            text = Secret(account.reveal().partition(":")[2]).mask(text)
         return text
 
 
