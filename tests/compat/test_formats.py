@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +103,25 @@ def test_each_case_is_recorded() -> None:
     assert list(FACTS) == list(CASES)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.fixture(params=["orjson", "json"])
+def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JSON is read with orjson where it is installed, and without it elsewhere."""
+    if request.param == "json":
+        monkeypatch.setitem(sys.modules, "orjson", None)
+
+
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("json")])
+def test_json_as_pyflink_does(name: str) -> None:
+    compare(name)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("json")])
 def test_as_pyflink_does(name: str) -> None:
+    compare(name)
+
+
+def compare(name: str) -> None:
     fact, found = FACTS[name], format_cases.result(Firesteel(), *CASES[name])
     assert ("refused" in found) == ("refused" in fact), (found, fact)
     for expected, given in zip(fact.get("messages", []), found.get("messages", []), strict=True):

@@ -6,6 +6,7 @@ import datetime
 import decimal
 import json
 import pickle
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -285,6 +286,24 @@ def test_json_schemas() -> None:
 def test_json_schemas_that_have_no_row_type(schema: str, reason: str) -> None:
     with pytest.raises(ProgramError, match=reason):
         JsonRowDeserializationSchema.builder().json_schema(schema).build()
+
+
+@pytest.mark.parametrize("library", ["orjson", "json"])
+def test_digits_of_large_numbers_stay(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if library == "json":
+        monkeypatch.setitem(sys.modules, "orjson", None)
+    kind = Types.ROW_NAMED(["s", "d"], [Types.STRING(), Types.DOUBLE()])
+    reader = json_reader(kind)
+    large = 123456789012345678901234567890
+    for text, read in (
+        (str(large), str(large)),
+        (f'{{"a": [{large}]}}', f'{{"a":[{large}]}}'),
+        ("1e300", "1.0E300"),
+        ("18446744073709551615", "18446744073709551615"),
+    ):
+        assert reader.deserialize(f'{{"s": {text}, "d": {large}}}'.encode()) == Row(s=read, d=float(large))
+    strings = Types.ROW_NAMED(["l"], [Types.LIST(Types.STRING())])
+    assert json_reader(strings).deserialize(f'{{"l": [1, {large}]}}'.encode()) == Row(l=["1", str(large)])
 
 
 def test_pickled_bytes() -> None:
