@@ -170,8 +170,8 @@ class JobLog:
             return
         if self._handler is not None:
             self._handler.handle(record)
-        # Other handlers know nothing of operators.
-        others = [one for one in _handlers(logger) if one is not self._handler]
+        # Other handlers know nothing of operators; those of other jobs are none of this one's.
+        others = [one for one in _handlers(logger) if not any(isinstance(f, _JobFilter) for f in one.filters)]
         if others:
             plain = logging.makeLogRecord({**record.__dict__, "msg": f"{place_of(record)} {record.msg}".lstrip()})
             for handler in others:
