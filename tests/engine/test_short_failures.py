@@ -34,10 +34,10 @@ Operator 'Map' failed in subtask 0.
 """
 
 
-@pytest.mark.parametrize("master", ["memory", "local"])
-def test_a_plain_run(master: str, tmp_path: Path) -> None:
+def test_a_plain_run(tmp_path: Path) -> None:
+    """``test_spark_scripts`` has the same on Spark."""
     path = write_script(tmp_path, PROGRAM)
-    shown = run_script(path, FIRESTEEL_MASTER=master, **{FULL_TRACE: None}).stderr
+    shown = run_script(path, FIRESTEEL_MASTER="memory", **{FULL_TRACE: None}).stderr
     assert shown.endswith("firesteel.errors.JobExecutionError: " + TEXT.format(path=path)), shown
     assert f'File "{path}", line 9, in <module>' in shown, "the user's own frame"
     assert len(shown.splitlines()) <= 12, shown

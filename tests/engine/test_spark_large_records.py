@@ -1,9 +1,10 @@
-"""Records of megabytes through a JVM with little memory, and what is said when the JVM is gone."""
+"""Records of megabytes through a JVM with little memory, and what is said when the JVM is gone, or does not start."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from sparkkit import run_script, write_script
 
 LARGE = """
@@ -11,7 +12,7 @@ LARGE = """
     from firesteel.datastream import KeyedProcessFunction, StreamExecutionEnvironment
     from firesteel.datastream.state import ValueStateDescriptor
 
-    COUNT, SIZE = 24, 10 << 20
+    COUNT, SIZE = 48, 10 << 20
 
     class Remember(KeyedProcessFunction):
         def open(self, context):
@@ -21,10 +22,11 @@ LARGE = """
             self.last.update(value[1][: 1 << 20])
             yield value
 
-    settings = Configuration.from_dict({"spark.driver.memory": "512m"})
+    settings = Configuration.from_dict({"spark.driver.memory": "480m"})
     env = StreamExecutionEnvironment.get_execution_environment(settings)
     env.set_parallelism(2)
-    # Small numbers become large records, and nobody knows that before: all of them are in the first batch.
+    # Small numbers become large records, and nobody knows that before: all of them are in the first batch, which is
+    # larger than the heap, and so are its results.
     large = env.from_collection(list(range(COUNT))).map(lambda n: (n, b"%08d" % n * (SIZE // 8)))
     # And some that come large from the source.
     more = env.from_collection([(n, b"%08d" % n * (SIZE // 8)) for n in range(COUNT, COUNT + 4)])
@@ -37,9 +39,21 @@ LARGE = """
 KILLED = """
     import os, signal, time
     from pyspark import SparkContext
-    from firesteel.common import WatermarkStrategy
+    from firesteel.common import Configuration, WatermarkStrategy
     from firesteel.datastream import StreamExecutionEnvironment
     from firesteel.datastream.connectors.datagen import DataGeneratorSource
+    from firesteel.errors import SetupError
+
+    def run(**settings):
+        env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+        with env.from_collection([1, 2]).map(lambda n: n * 10).execute_and_collect() as records:
+            return list(records)
+
+    try:
+        run(**{"spark.eventLog.enabled": "true", "spark.eventLog.dir": "/there/is/no/such/folder"})
+    except SetupError as error:
+        print("refused:", "no/such/folder" in str(error))
+    print(run())
 
     env = StreamExecutionEnvironment.get_execution_environment()
     source = DataGeneratorSource(lambda n: n, records_per_second=100)
@@ -61,6 +75,18 @@ def test_large_records_through_a_small_heap(tmp_path: Path) -> None:
     assert done.stdout == "True\n", done.stderr[-2000:]
 
 
-def test_a_jvm_that_was_killed_is_told(tmp_path: Path) -> None:
-    done = run_script(write_script(tmp_path, KILLED))
-    assert "JobExecutionError Spark's JVM has ended: it was killed (SIGKILL)." in done.stdout, done.stderr[-2000:]
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """By a program whose Spark does not start at first, then runs, and is killed."""
+    done = run_script(write_script(tmp_path_factory.mktemp("killed"), KILLED))
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3, done.stderr[-2000:]
+    return lines
+
+
+def test_spark_starts_after_a_start_that_failed(printed: list[str]) -> None:
+    assert printed[:2] == ["refused: True", "[10, 20]"]
+
+
+def test_a_jvm_that_was_killed_is_told(printed: list[str]) -> None:
+    assert "JobExecutionError Spark's JVM has ended: it was killed (SIGKILL)." in printed[2]

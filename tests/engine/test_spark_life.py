@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 import socket
 import threading
 import time
@@ -10,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sparkkit import AppendSink, descendants, eventually, notes, spark_env
 
 from firesteel.common import JobStatus, Types, WatermarkStrategy
@@ -29,13 +32,19 @@ def sources_running() -> set[int]:
     return {pid for pid, command in descendants(os.getpid()).items() if "python_streaming_source_runner" in command}
 
 
-def test_cancel_ends_an_endless_job_and_leaves_no_process_behind(tmp_path: Path) -> None:
+def test_cancel_ends_an_endless_job_and_leaves_no_process_behind(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "firesteel")
     before = sources_running()
     env = spark_env(2)
     endless(env).key_by(lambda n: n % 3).map(lambda n: n).add_sink(AppendSink(tmp_path, "seen"))
     client = env.execute_async("endless")
     assert eventually(lambda: len(notes(tmp_path, "seen")) > 20)
     assert client.get_job_status().result() is JobStatus.RUNNING
+    # Spark's page is named where there is one, which is not the default.
+    started = r"job 'endless' \([0-9a-f]{32}\) starts in STREAMING mode, parallelism 2, on local\[\d+\]"
+    assert [message for message in caplog.messages if re.fullmatch(started, message)], caplog.messages
     running = sources_running() - before
     assert running, "the process that plans batches should be found by its name"
     began = time.monotonic()

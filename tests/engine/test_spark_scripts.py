@@ -14,39 +14,10 @@ from sparkkit import (
     write_script,
 )
 
+from firesteel.errors import FULL_TRACE
 
-def test_without_logging_there_is_nothing_but_the_result(tmp_path: Path) -> None:
-    done = run_script(write_script(tmp_path, WORD_COUNT))
-    assert done.returncode == 0, done.stderr
-    assert without_subtask(done.stdout) == WORD_COUNT_LINES
-    assert all(re.match(r"[12]> ", line) for line in done.stdout.splitlines())
-    assert done.stderr == ""
-
-
-@pytest.mark.parametrize("ui", [False, True], ids=["without Spark's page", "with Spark's page"])
-def test_with_logging_one_line_at_the_start_and_one_at_the_end(ui: bool, tmp_path: Path) -> None:
-    head = "    import logging\n    logging.basicConfig(level=logging.INFO)\n"
-    settings = {"FIRESTEEL_SETTINGS": "firesteel.spark.ui=true\x1fspark.ui.port=0"} if ui else {}
-    done = run_script(write_script(tmp_path, head + WORD_COUNT), **settings)
-    assert done.returncode == 0, done.stderr
-    assert without_subtask(done.stdout) == WORD_COUNT_LINES
-    ours = [line for line in done.stderr.splitlines() if line.startswith("INFO:firesteel:")]
-    assert len(ours) == 2, done.stderr
-    assert re.fullmatch(
-        r"INFO:firesteel:job 'word count' \([0-9a-f]{32}\) starts in STREAMING mode, parallelism 2, on local\[\d+\]"
-        + (r", Spark's page at http://(127\.0\.0\.1|localhost):\d+" if ui else ""),
-        ours[0],
-    )
-    end = r"INFO:firesteel:job 'word count' finished after [\d.]+ s: 3 records, [\d,]+ records/s, \d+ batches"
-    assert re.fullmatch(end, ours[1])
-    # Python's root logger at INFO hears py4j too; Spark itself says nothing.
-    others = [line for line in done.stderr.splitlines() if line not in ours and not line.startswith("INFO:py4j")]
-    assert others == []
-
-
-def test_the_state_stores_are_closed_before_the_jvm_ends(tmp_path: Path) -> None:
-    """What is registered first to be done at the exit is done last: it sees what Firesteel did."""
-    head = """
+ONE_AFTER_THE_OTHER = (
+    """
     import atexit
 
     def report():
@@ -54,18 +25,14 @@ def test_the_state_stores_are_closed_before_the_jvm_ends(tmp_path: Path) -> None
         state = SparkContext._active_spark_context._jvm.org.apache.spark.sql.execution.streaming.state
         print("in use:", getattr(getattr(state, "StateStore$"), "MODULE$").isMaintenanceRunning())
 
+    # What is registered first to be done at the exit is done last: it sees what Firesteel did.
     atexit.register(report)
-    """
-    done = run_script(write_script(tmp_path, head + WORD_COUNT + "\n    report()"))
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert lines[-2:] == ["in use: True", "in use: False"]
-    assert without_subtask("\n".join(lines[:-2])) == WORD_COUNT_LINES
+"""
+    + WORD_COUNT
+    + """
+    report()
 
-
-OWN_CLASSES = """
     from dataclasses import dataclass
-    from firesteel.datastream import StreamExecutionEnvironment
 
     @dataclass(frozen=True)
     class City:
@@ -79,21 +46,82 @@ OWN_CLASSES = """
     def add(a, b):
         return Visit(a.city, a.count + b.count)
 
+    def parse(line):
+        return int(line)
+
     if __name__ == "__main__":
-        env = StreamExecutionEnvironment.get_execution_environment()
-        env.set_parallelism(2)
         visits = [Visit(City(name), n) for n, name in enumerate(["Rome", "Oslo", "Rome", "Rome"])]
         with env.from_collection(visits).key_by(lambda v: v.city).reduce(add).execute_and_collect() as records:
             for visit in sorted(records, key=lambda v: (v.city.name, v.count)):
                 assert type(visit) is Visit
                 print(visit.city.name, visit.count)
+        env.from_collection(["1", "x"]).map(parse).set_parallelism(1).filter(lambda n: False).print()
+        env.execute("numbers")
 """
+)
+"""Three jobs of one program, of which the last one fails."""
 
 
-def test_classes_of_the_script_are_records_and_keys(tmp_path: Path) -> None:
-    done = run_script(write_script(tmp_path, OWN_CLASSES))
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], str]:
+    """The program, what it printed and what it wrote to standard error, without any logging."""
+    path = write_script(tmp_path_factory.mktemp("scripts"), ONE_AFTER_THE_OTHER)
+    done = run_script(path, **{FULL_TRACE: None})
+    assert done.returncode == 1, done.stderr
+    return path, done.stdout.splitlines(), done.stderr
+
+
+def test_without_logging_there_is_nothing_but_the_result(shown: tuple[Path, list[str], str]) -> None:
+    _, lines, errors = shown
+    assert without_subtask("\n".join(lines[:6])) == WORD_COUNT_LINES
+    assert all(re.match(r"[12]> ", line) for line in lines[:6])
+    assert len(lines) == 6 + 1 + 4 + 1
+    assert errors.startswith("Traceback (most recent call last):\n"), "nothing before the failure of the last job"
+
+
+def test_the_state_stores_are_closed_before_the_jvm_ends(shown: tuple[Path, list[str], str]) -> None:
+    _, lines, _ = shown
+    assert (lines[6], lines[-1]) == ("in use: True", "in use: False")
+
+
+def test_classes_of_the_script_are_records_and_keys(shown: tuple[Path, list[str], str]) -> None:
+    _, lines, _ = shown
+    assert lines[7:11] == ["Oslo 1", "Rome 0", "Rome 2", "Rome 5"]
+
+
+def test_a_failure_is_short_and_has_the_users_own_frame(shown: tuple[Path, list[str], str]) -> None:
+    path, _, errors = shown
+    at = {line.strip(): number for number, line in enumerate(path.read_text().splitlines(), 1)}
+    built = at['env.from_collection(["1", "x"]).map(parse).set_parallelism(1).filter(lambda n: False).print()']
+    assert errors.endswith(
+        "firesteel.errors.JobExecutionError: Operator 'Map' failed in subtask 0.\n"
+        f"  operator  Map, built at {path}:{built}\n"
+        f"  raised    at {path}:{at['return int(line)']} in parse: return int(line)\n"
+        "  element   'x'\n"
+        "  ValueError: invalid literal for int() with base 10: 'x'\n"
+    ), errors
+    assert f'File "{path}", line {built + 1}, in <module>' in errors
+    assert len(errors.splitlines()) <= 12, errors
+    assert "firesteel-failure" not in errors
+
+
+START = r"job 'word count' \([0-9a-f]{32}\) starts in STREAMING mode, parallelism 2, on local\[\d+\]"
+
+
+def test_with_logging_one_line_at_the_start_and_one_at_the_end(tmp_path: Path) -> None:
+    head = "    import logging\n    logging.basicConfig(level=logging.INFO)\n"
+    settings = {"FIRESTEEL_SETTINGS": "firesteel.spark.ui=true\x1fspark.ui.port=0"}
+    done = run_script(write_script(tmp_path, head + WORD_COUNT), **settings)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["Oslo 1", "Rome 0", "Rome 2", "Rome 5"]
+    assert without_subtask(done.stdout) == WORD_COUNT_LINES
+    ours = [line for line in done.stderr.splitlines() if line.startswith("INFO:firesteel:")]
+    assert len(ours) == 2, done.stderr
+    assert re.fullmatch(rf"INFO:firesteel:{START}, Spark's page at http://(127\.0\.0\.1|localhost):\d+", ours[0])
+    end = r"INFO:firesteel:job 'word count' finished after [\d.]+ s: 3 records, [\d,]+ records/s, \d+ batches"
+    assert re.fullmatch(end, ours[1])
+    # Python's root logger at INFO hears py4j too; Spark itself says nothing.
+    others = [line for line in done.stderr.splitlines() if line not in ours and not line.startswith("INFO:py4j")]
+    assert others == []
 
 
 def test_building_a_program_does_not_load_spark(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from sparkkit import (
     end_process,
     eventually,
     processes_with,
-    run_script,
     script_environment,
     write_script,
 )
@@ -137,29 +136,6 @@ def test_an_interrupt_while_spark_starts_leaves_no_jvm(tmp_path: Path) -> None:
             os.kill(left, signal.SIGKILL)
 
 
-REFUSED_FIRST = """
-    from firesteel.common import Configuration
-    from firesteel.datastream import StreamExecutionEnvironment
-    from firesteel.errors import SetupError
-
-    def run(**settings):
-        env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
-        with env.from_collection([1, 2]).map(lambda n: n * 10).execute_and_collect() as records:
-            return list(records)
-
-    try:
-        run(**{"spark.eventLog.enabled": "true", "spark.eventLog.dir": "/there/is/no/such/folder"})
-    except SetupError as error:
-        print("refused:", "no/such/folder" in str(error))
-    print(run())
-"""
-
-
-def test_spark_starts_after_a_start_that_failed(tmp_path: Path) -> None:
-    done = run_script(write_script(tmp_path, REFUSED_FIRST))
-    assert done.stdout == "refused: True\n[10, 20]\n", done.stderr
-
-
 LONG_BATCH = """
     import sys, time
     from firesteel.common import Configuration
@@ -181,9 +157,10 @@ LONG_BATCH = """
 
 
 def test_a_batch_that_takes_long_is_given_up(tmp_path: Path) -> None:
-    script = write_script(tmp_path, LONG_BATCH)
+    script, mark = write_script(tmp_path, LONG_BATCH), uuid.uuid4().hex
     command = [sys.executable, str(script), str(tmp_path)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=script_environment())
+    environment = script_environment(FIRESTEEL_TEST_MARK=mark)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         assert eventually((tmp_path / "begun").exists, 120)
         process.send_signal(signal.SIGTERM)
@@ -192,5 +169,6 @@ def test_a_batch_that_takes_long_is_given_up(tmp_path: Path) -> None:
         assert process.returncode == 128 + signal.SIGTERM
         assert "job 'long' was stopped. Its checkpoint stays in" in errors
         assert (tmp_path / "checkpoints" / "long").exists()
+        assert eventually(lambda: not processes_with("FIRESTEEL_TEST_MARK", mark))
     finally:
         end_process(process)
