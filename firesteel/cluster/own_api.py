@@ -20,6 +20,7 @@ the server that mounts them.
 from __future__ import annotations
 
 import shlex
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -54,6 +55,9 @@ __all__ = ["PREFIX", "own_routes"]
 
 PREFIX = "/firesteel/v1"
 
+_SECONDS_LISTED = 0.8
+"""For so long the list of all jobs is as it was."""
+
 Endpoint = Callable[[Request], Any]
 
 
@@ -71,13 +75,21 @@ class OwnApi:
         self._view = view
         self._rows = JobRows(view)
         self._browser = StateBrowser()
+        self._listing = threading.Lock()
+        self._listed: dict[str, Any] = {}
+        self._listed_at = float("-inf")
 
     def close(self) -> None:
         """Removes what was put on disk."""
         self._browser.close()
 
     def jobs(self, request: Request) -> Any:
-        return {"now": _now(), "jobs": self._rows.rows(_now())}
+        # However many pages ask: the rows of a hundred jobs are made once in a while.
+        with self._listing:
+            if time.monotonic() - self._listed_at > _SECONDS_LISTED:
+                self._listed = {"now": _now(), "jobs": self._rows.rows(_now())}
+                self._listed_at = time.monotonic()
+            return self._listed
 
     def job(self, request: Request) -> Any:
         job = self._job(request)
