@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import json
+import pickle
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -18,9 +19,16 @@ from sourcekit import read, read_all
 
 from firesteel.common import Configuration, Instant, Row, Types
 from firesteel.connectors.files import enumerator as enumerator_module
+from firesteel.connectors.files.avro_parquet import AvroParquetWriterFactory
 from firesteel.datastream.connectors.file_system import BulkFormat, FileSource
+from firesteel.datastream.formats.avro import AvroSchema
 from firesteel.datastream.formats.orc import OrcBulkWriters, OrcColumnarRowInputFormat
-from firesteel.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
+from firesteel.datastream.formats.parquet import (
+    AvroParquetReaders,
+    AvroParquetWriters,
+    ParquetBulkWriters,
+    ParquetColumnarRowInputFormat,
+)
 from firesteel.errors import InputError, ProgramError
 
 NUMBERS = Types.ROW_NAMED(["number", "text"], [Types.LONG(), Types.STRING()])
@@ -196,3 +204,54 @@ def test_settings_of_orc() -> None:
         OrcBulkWriters.for_row_type(row_type, Configuration().set_string("orc.compress", "LZO"))
     with pytest.raises(ProgramError, match="An ORC file cannot have these columns: "):
         OrcBulkWriters.for_row_type(Types.ROW_NAMED(["a"], [Types.SQL_TIME()]))
+
+
+EVENT = """{"type": "record", "name": "Event", "fields": [
+    {"name": "id", "type": "long"},
+    {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["VIEW", "BUY"]}},
+    {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+    {"name": "note", "type": ["null", "string"]},
+    {"name": "tags", "type": {"type": "map", "values": {"type": "array", "items": "int"}}},
+    {"name": "who", "type": {"type": "record", "name": "Who", "fields": [
+        {"name": "name", "type": "string"}, {"name": "ranks", "type": {"type": "map", "values": "int"}}]}}
+]}"""
+
+
+def event(number: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "kind": "BUY" if number % 2 else "VIEW",
+        "at": datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(milliseconds=number),
+        "note": None if number % 3 else f"note {number}",
+        "tags": {"a": [number, 2], "b": []},
+        "who": {"name": "Ada", "ranks": {"x": number}},
+    }
+
+
+@pytest.mark.parametrize("batch", [1, 10**9])
+def test_generic_records_of_avro_in_parquet(tmp_path: Path, batch: int) -> None:
+    schema = AvroSchema.parse_string(EVENT)
+    with (tmp_path / "a.parquet").open("wb") as out:
+        writer = AvroParquetWriterFactory(schema, group_size=10).create(out)
+        for number in range(50):
+            writer.add_element(event(number))
+        writer.finish()
+    made = FileSource.for_record_stream_format(AvroParquetReaders.for_generic_record(schema), tmp_path).build()
+    planner = made.create_enumerator()
+    assert read_all(planner, pickle.loads(pickle.dumps(made)).create_reader(), batch) == list(map(event, range(50)))
+    assert planner.count(None, planner.latest(None, 1)) == 10, "it goes on at a row group"
+    assert repr(made.get_produced_type()) == "AVRO<Event>"
+    with (tmp_path / "a.parquet").open("rb") as stream:
+        found = list(AvroParquetReaders.for_generic_record(schema).read_records(stream, "a.parquet"))
+    assert found == list(map(event, range(50)))
+
+
+def test_what_avro_has_and_parquet_has_not() -> None:
+    union = """{"type": "record", "name": "R", "fields": [{"name": "a", "type": ["int", "string"]}]}"""
+    with pytest.raises(ProgramError, match="has one type, or none; got the union"):
+        AvroParquetWriters.for_generic_record(union)
+    tree = """{"type": "record", "name": "T", "fields": [{"name": "next", "type": ["null", "T"]}]}"""
+    with pytest.raises(ProgramError, match="The Avro record T holds itself"):
+        AvroParquetWriters.for_generic_record(tree)
+    with pytest.raises(ProgramError, match="has the fields of an Avro record for columns"):
+        AvroParquetReaders.for_generic_record('"string"')

@@ -14,7 +14,7 @@ from firesteel.connectors.files.columns import RowColumns
 from firesteel.connectors.files.file_format import InputFile
 from firesteel.errors import InputError
 
-__all__ = ["ParquetRowFormat", "ParquetWriterFactory"]
+__all__ = ["ParquetRowFormat", "ParquetWriterFactory", "parquet_blocks", "parquet_file"]
 
 
 class ParquetWriterFactory(BulkWriterFactory):
@@ -55,13 +55,10 @@ class ParquetRowFormat(BulkFormat[Any]):
         return self._columns.declared
 
     def blocks(self, file: InputFile) -> Sequence[Block]:
-        with _opened(file) as opened:
-            found = opened.metadata
-            groups = (found.row_group(number) for number in range(found.num_row_groups))
-            return [Block(group.num_rows, group.total_byte_size) for group in groups]
+        return parquet_blocks(file)
 
     def read_blocks(self, file: InputFile, first: int, last: int) -> Iterator[list[Any]]:
-        with _opened(file) as opened:
+        with parquet_file(file.open_arrow(), file.path) as opened:
             found = self._columns.found_in(opened.schema_arrow.names, file.path)
             adjusted = frozenset(column.path for column in opened.schema if column.physical_type == "INT96")
             wanted = [name for name in found if name is not None]
@@ -69,12 +66,20 @@ class ParquetRowFormat(BulkFormat[Any]):
                 yield self._columns.rows(batch, found, file.path, adjusted)
 
 
-def _opened(file: InputFile) -> Any:
+def parquet_blocks(file: InputFile) -> list[Block]:
+    """The row groups of a file."""
+    with parquet_file(file.open_arrow(), file.path) as opened:
+        found = opened.metadata
+        groups = (found.row_group(number) for number in range(found.num_row_groups))
+        return [Block(group.num_rows, group.total_byte_size) for group in groups]
+
+
+def parquet_file(source: Any, path: str) -> Any:
+    """A ``pyarrow.parquet.ParquetFile``."""
     import pyarrow.parquet
 
-    source = file.open_arrow()
     try:
         return pyarrow.parquet.ParquetFile(source)
     except pyarrow.ArrowInvalid as error:
         source.close()
-        raise InputError(f"{file.path} is no Parquet file: {str(error).splitlines()[0]}") from error
+        raise InputError(f"{path} is no Parquet file: {str(error).splitlines()[0]}") from error

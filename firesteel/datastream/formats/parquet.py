@@ -5,11 +5,35 @@ from __future__ import annotations
 from typing import Any
 
 from firesteel.common.serialization import BulkWriterFactory
+from firesteel.connectors.files.avro_parquet import AvroParquetFormat, AvroParquetWriterFactory
 from firesteel.connectors.files.columns import RowColumns
 from firesteel.connectors.files.parquet import ParquetRowFormat, ParquetWriterFactory
+from firesteel.connectors.files.stream_format import StreamFormat
+from firesteel.connectors.formats.avro_records import AvroSchema
 from firesteel.errors import ProgramError
 
-__all__ = ["ParquetBulkWriters", "ParquetColumnarRowInputFormat"]
+__all__ = ["AvroParquetReaders", "AvroParquetWriters", "ParquetBulkWriters", "ParquetColumnarRowInputFormat"]
+
+
+class AvroParquetReaders:
+    """Readers of Parquet files as generic records of Avro, for
+    :meth:`firesteel.datastream.connectors.file_system.FileSource.for_record_stream_format`. They need
+    ``pip install 'firesteel[avro]'``."""
+
+    @staticmethod
+    def for_generic_record(schema: AvroSchema | str) -> StreamFormat[dict[str, Any]]:
+        """Records as dicts with the fields of a schema. A field that a file does not have is None."""
+        return AvroParquetFormat(AvroSchema.of(schema))
+
+
+class AvroParquetWriters:
+    """Writers of Parquet for generic records of Avro, for
+    :meth:`firesteel.datastream.connectors.file_system.FileSink.for_bulk_format`."""
+
+    @staticmethod
+    def for_generic_record(schema: AvroSchema | str) -> BulkWriterFactory:
+        """Elements are dicts that a schema describes; rows with names and dataclasses do as well."""
+        return AvroParquetWriterFactory(AvroSchema.of(schema))
 
 
 class ParquetBulkWriters:
