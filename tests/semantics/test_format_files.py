@@ -135,6 +135,16 @@ class TestCsv:
             read(CsvReaderFormat.for_schema(PEOPLE.build(), multi_line), tmp_path)
         assert str(tmp_path / "a.csv") in str(failure.value)
 
+    @pytest.mark.parametrize("multi_line", [True, False])
+    @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+    @pytest.mark.parametrize("last", [True, False])
+    def test_all_kinds_of_line_ends(self, tmp_path: Path, multi_line: bool, end: str, last: bool) -> None:
+        (tmp_path / "a.csv").write_bytes(
+            ("\ufeff" + end.join(["1,a", '2,"b"', "3,c"]) + (end if last else "")).encode()
+        )
+        found = read(CsvReaderFormat.for_schema(PEOPLE.build(), multi_line), tmp_path)
+        assert [(row.id, row.name) for row in found] == [(1, "a"), (2, "b"), (3, "c")]
+
     def test_another_header(self, tmp_path: Path) -> None:
         (tmp_path / "a.csv").write_text("name,id\nAda,1\n")
         schema = CsvSchema.builder().add_columns_from(PEOPLE.build()).set_use_header().set_strict_headers().build()

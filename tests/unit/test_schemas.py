@@ -6,6 +6,7 @@ import datetime
 import decimal
 import json
 import pickle
+import random
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from firesteel.common import Row, Types
 from firesteel.common.serialization import PickledBytesSchema
 from firesteel.common.typeinfo import LocalTimeTypeInfo
+from firesteel.connectors.formats.csv_lines import Dialect, record_at, splitting
 from firesteel.datastream.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
 from firesteel.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from firesteel.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
@@ -312,3 +314,20 @@ def test_pickled_bytes() -> None:
         schema.deserialize(b"no pickle")
     with pytest.raises(SerializationError, match="cannot be pickled"):
         schema.serialize(lambda: 1)
+
+
+@pytest.mark.parametrize("dialect", [Dialect(), Dialect(delimiter="\t"), Dialect(quote="'"), Dialect(delimiter="|")])
+def test_the_short_ways_through_a_line_of_csv_give_what_the_long_one_gives(dialect: Dialect) -> None:
+    chance = random.Random(5)
+    split = splitting(dialect)
+
+    def outcome(read: Any) -> Any:
+        try:
+            return read()
+        except ValueError:
+            return "an error"
+
+    for _ in range(5000):
+        text = "".join(chance.choices("ab,\"'|\t \n\r", k=chance.randint(1, 10)))
+        quick, slow = outcome(lambda: split(text)), outcome(lambda: record_at(text, 0, dialect)[0])  # noqa: B023
+        assert quick == slow, text

@@ -12,7 +12,7 @@ from firesteel.common.types import Row
 from firesteel.connectors.files.line_reading import Lines
 from firesteel.connectors.files.stream_format import LineFormat, StreamFormat
 from firesteel.connectors.formats.compiling import unwritable
-from firesteel.connectors.formats.csv_lines import Dialect, quoting, record_at, splitting
+from firesteel.connectors.formats.csv_lines import Dialect, quoting, records_of, splitting
 from firesteel.connectors.formats.csv_rows import row_reader, row_writer
 from firesteel.errors import InputError, short_repr
 
@@ -104,20 +104,17 @@ class CsvLines(LineFormat[Row]):
             self._checked = lines.file.path
         split, row = self._split, self._row
         try:
-            text = b"".join(lines.lines).decode()
-            if not schema.dialect.comments and (schema.dialect.quote is None or schema.dialect.quote not in text):
-                return [row(split(line)) for line in text.replace("\r\n", "\n").removesuffix("\n").split("\n")]
+            text = _text(b"".join(lines.lines)).replace("\r\n", "\n")
+            quote = schema.dialect.quote
+            if not schema.dialect.comments and "\r" not in text and (quote is None or quote not in text):
+                return [row(split(line)) for line in text.removesuffix("\n").split("\n")]
         except Exception:
             # One by one: which of them is it?
             pass
-        rows = []
+        rows: list[Row] = []
         for index, line in enumerate(lines.lines):
             try:
-                content = _text(line)
-                bare = content.strip()
-                if schema.dialect.comments and (not bare or bare.startswith("#")):
-                    continue
-                rows.append(row(split(content)))
+                rows += map(row, records_of(_text(line), schema.dialect))
             except Exception as error:
                 raise lines.failed(index, f"CSV cannot read it: {error}") from None
         return rows
@@ -159,8 +156,7 @@ class CsvRecords(StreamFormat[Row]):
 
 def _records(stream: IO[bytes], path: str, dialect: Dialect) -> Iterator[list[str]]:
     """The values of each record of a stream."""
-    split = splitting(dialect)
-    quote = dialect.quote
+    quote, split = dialect.quote, splitting(dialect)
     pending, number = "", 0
     for line in _lines(stream, path):
         number += 1
@@ -169,23 +165,25 @@ def _records(stream: IO[bytes], path: str, dialect: Dialect) -> Iterator[list[st
             pending += line
             continue
         pending += line
-        if quote is not None and quote in pending:
-            try:
-                values = record_at(pending, 0, dialect)[0]
-            except ValueError as error:
-                if "closing quote is missing" in str(error):
-                    continue  # The value goes on in the next line.
-                raise InputError(f"{path}, line {number}: CSV cannot read it: {error}.") from None
-        else:
-            bare = pending.strip() if dialect.comments else "-"
-            values = split(pending) if bare and not bare.startswith("#") else []
+        try:
+            # Most records are one line.
+            simple = not dialect.comments and _is_one_line(pending)
+            found = [split(pending)] if simple else list(records_of(pending, dialect))
+        except ValueError as error:
+            if "closing quote is missing" in str(error):
+                continue  # The value goes on in the next line.
+            raise InputError(f"{path}, line {number}: CSV cannot read it: {error}.") from None
         pending = ""
-        if values:
-            yield values
+        yield from found
     if pending:
         raise InputError(
             f"{path} ends inside of quotes: a closing quote is missing. They hold {short_repr(pending, 80)}."
         )
+
+
+def _is_one_line(text: str) -> bool:
+    bare = text.removesuffix("\n").removesuffix("\r")
+    return "\n" not in bare and "\r" not in bare
 
 
 def _lines(stream: IO[bytes], path: str) -> Iterator[str]:

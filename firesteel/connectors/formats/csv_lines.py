@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import functools
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from firesteel.errors import ConfigurationError
 
-__all__ = ["Dialect", "csv_text", "quoting", "record_at", "single_character", "splitting"]
+__all__ = ["Dialect", "csv_text", "quoting", "record_at", "records_of", "single_character", "splitting"]
 
 _UNCHECKED = 24
 """A longer text is put in quotes without a look at it, as Jackson does."""
@@ -54,7 +57,14 @@ def splitting(dialect: Dialect) -> Callable[[str], list[str]]:
     delimiter, quote, escape, comments = dialect.delimiter, dialect.quote, dialect.escape, dialect.comments
 
     def split(text: str) -> list[str]:
-        if (quote is not None and quote in text) or (escape is not None and escape in text) or comments:
+        if (escape is not None and escape in text) or comments:
+            return record_at(text, 0, dialect)[0]
+        if quote is not None and quote in text:
+            line = text.rstrip("\r\n")
+            if "\n" not in line and "\r" not in line:
+                # Python's own is faster, and where it is not sure it says so.
+                with contextlib.suppress(csv.Error):
+                    return next(csv.reader((line,), delimiter=delimiter, quotechar=quote, strict=True))
             return record_at(text, 0, dialect)[0]
         if "\n" in text or "\r" in text:
             text, _ = _line(text, 0)
@@ -99,6 +109,18 @@ def record_at(text: str, begin: int, dialect: Dialect) -> tuple[list[str], int]:
         place += 1
 
 
+def records_of(text: str, dialect: Dialect) -> Iterator[list[str]]:
+    """The values of all records of a text, which may have line ends of any kind."""
+    place = 0
+    while True:
+        if dialect.comments:
+            place = _behind_comments(text, place)
+        if place >= len(text):
+            return
+        values, place = record_at(text, place, dialect)
+        yield values
+
+
 def _behind_comments(text: str, begin: int) -> int:
     while begin < len(text):
         line, following = _line(text, begin)
@@ -109,8 +131,17 @@ def _behind_comments(text: str, begin: int) -> int:
     return begin
 
 
+@functools.lru_cache
+def _value_end(delimiter: str) -> re.Pattern[str]:
+    return re.compile(f"[{re.escape(delimiter)}\r\n]")
+
+
 def _plain(text: str, place: int, dialect: Dialect) -> tuple[str, int]:
     """A value without quotes, and where it ends."""
+    if dialect.escape is None:
+        found = _value_end(dialect.delimiter).search(text, place)
+        end = len(text) if found is None else found.start()
+        return text[place:end], end
     parts: list[str] = []
     end = len(text)
     while place < end:
@@ -129,6 +160,14 @@ def _quoted(text: str, place: int, dialect: Dialect) -> tuple[str, int]:
     parts: list[str] = []
     quote, escape = dialect.quote or "", dialect.escape
     while True:
+        if escape is None:
+            # From quote to quote.
+            end = text.find(quote, place)
+            if end > place:
+                parts.append(text[place:end])
+                place = end
+            elif end < 0:
+                place = len(text)
         if place >= len(text):
             raise ValueError("a closing quote is missing")
         character = text[place]
