@@ -178,7 +178,7 @@ KAFKA = (
         for size in (100, 1000)
         for work, title, engines, arguments, aims in (
             ("count", "Kafka to count per key to Kafka", KAFKA_ENGINES, (), (Aim(PYFLINK, 10), Aim(QUIX, 2))),
-            ("read", "reading Kafka", (FIRESTEEL, PYFLINK, TWO_LOOPS), ("--read",), (Aim(TWO_LOOPS, 0.5),)),
+            ("read", "reading Kafka", (FIRESTEEL, TWO_LOOPS), ("--read",), (Aim(TWO_LOOPS, 0.5),)),
         )
     ),
     Case("kafka_latency", "a record in Kafka to its result", "kafka", "latency", KAFKA_ENGINES, kafka_bytes=100),
