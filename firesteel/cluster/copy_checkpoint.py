@@ -5,11 +5,16 @@ from __future__ import annotations
 
 import sys
 
+from firesteel.engine.manifest import is_checkpoint
 from firesteel.engine.savepoints.places import Place
 from firesteel.errors import FiresteelError
 
 
 def main(checkpoint: str, target: str) -> int:
+    # Looked at first: Spark takes seconds to start.
+    if not is_checkpoint(checkpoint):
+        print(f"The job has left no checkpoint in {checkpoint}.", file=sys.stderr)
+        return 1
     from firesteel.engine.spark.savepoints import savepoint_of_checkpoint
     from firesteel.engine.spark.state_frames import own_session
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import tempfile
 import threading
 import time
@@ -23,6 +24,7 @@ from firesteel.common import Configuration, JobClient, Types, WatermarkStrategy
 from firesteel.datastream import DataStream, MapFunction, RuntimeContext, StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.errors import JobExecutionError
 from firesteel.testing import ListSource, Record, Watermark
 
 API = "/firesteel/v1/jobs"
@@ -91,6 +93,11 @@ class Jobs:
         assert eventually(said, 30), found
         return found
 
+    def wait(self) -> None:
+        """Until the job that was started last has ended, and is known as one that has."""
+        with contextlib.suppress(JobExecutionError):
+            self._started[-1].get_job_execution_result().result()
+
     def end(self) -> None:
         for job in self._started:
             if not job.get_job_status().result().is_terminal_state():
@@ -126,6 +133,7 @@ def test_jobs_with_rate_and_last_error(jobs: Jobs) -> None:
         return env.from_collection(["1", "x"]).map(int).name("parse")
 
     failed = jobs.start("broken", broken)
+    jobs.wait()
     assert eventually(lambda: {one["status"] for one in jobs.get("")["jobs"]} == {"RUNNING", "FAILED"}, 30)
     assert eventually(lambda: by_id(jobs)[running]["rate"], 30)
     rows = by_id(jobs)
@@ -275,6 +283,19 @@ def test_state_as_rows(jobs: Jobs) -> None:
     shares = jobs.get(f"{job}/state/rows", uid="count", state="share", limit=1)["rows"]
     assert shares[0][1].startswith("an object of fractions.Fraction (")
     assert jobs.get(f"{job}/state/rows", 409, uid="count", state="other")["errors"]
+
+
+def test_state_of_a_job_that_has_left_none(jobs: Jobs) -> None:
+    job = jobs.start("over", lambda env: env.from_collection([1, 2]))
+    jobs.wait()
+    (message,) = jobs.ask("POST", f"{job}/state", 409)["errors"]
+    assert message.startswith("The job has ended and kept no checkpoint.")
+    # Where a folder was named, and nothing is in it.
+    folder = str(jobs.folder / "checkpoints")
+    job = jobs.start("over, too", lambda env: env.from_collection([1]), **{"execution.checkpointing.dir": folder})
+    jobs.wait()
+    (message,) = jobs.ask("POST", f"{job}/state", 409)["errors"]
+    assert message.startswith(("The job has left no checkpoint in ", "The job has ended and kept no checkpoint."))
 
 
 def test_logs_by_parts_and_by_text(jobs: Jobs) -> None:
