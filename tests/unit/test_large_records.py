@@ -31,6 +31,8 @@ from firesteel.engine.settings import Settings
 from firesteel.engine.spark import jvm_failure as jvm_module
 from firesteel.engine.spark.data_source import _let_go, _Share
 from firesteel.engine.spark.errors import translate
+from firesteel.engine.spark.job import SparkJob
+from firesteel.engine.spark.jvm_failure import NO_MEMORY, MemoryFailures
 from firesteel.errors import FailureKind, JobExecutionError, kind_of
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
@@ -342,6 +344,19 @@ class TestTheJvm:
         assert isinstance(error, JobExecutionError)
         assert str(error).startswith("Spark's JVM ran out of memory")
 
+    def test_twice_behind_one_batch_is_enough(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One value of state that does not fit will not fit the next time."""
+        monkeypatch.setattr(SparkJob, "_spark_lives", lambda self: True)
+        job = object.__new__(SparkJob)
+        job._memory_failures = MemoryFailures()
+        folder = SimpleNamespace(last_commit=None)
+        job._shared = SimpleNamespace(folder=folder)  # type: ignore[assignment]
+        full = translate(RuntimeError("o1.f failed: java.lang.OutOfMemoryError: Java heap space"))
+        other = JobExecutionError("the user's own", cause_class="builtins.ValueError")
+        assert [job.restartable(error) for error in (full, other, full, full)] == [True, True, True, False]
+        folder.last_commit = 1
+        assert [job.restartable(full) for _ in range(2)] == [True, False]
+
     def test_a_state_server_that_is_gone(self) -> None:
         def failed(trace: str, operator: str = "") -> BaseException:
             failure = Failure(operator, "job.py:1", "EOFError", cause_class="builtins.EOFError", trace=trace)
@@ -350,6 +365,7 @@ class TestTheJvm:
         lost = str(failed('File "firesteel/runtime/state/spark_store.py", line 9, in read'))
         assert lost.startswith("Spark's JVM closed the connection by which a task reads and writes its state.")
         assert "spark.driver.memory" in lost
+        assert getattr(failed('File "spark_store.py", line 9, in read'), "cause_class", None) == NO_MEMORY
         # What a user's function or a source says is their own.
         assert "JVM" not in str(failed('File "job.py", line 9, in read'))
         assert "JVM" not in str(failed('File "spark_store.py", line 9, in read', operator="Map"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from firesteel.engine.spark.jvm_failure import ADVICE, jvm_failure
+from firesteel.engine.spark.jvm_failure import ADVICE, NO_MEMORY, jvm_failure
 from firesteel.engine.spark.state_files import damaged_state
 from firesteel.errors import FiresteelError, JobExecutionError
 from firesteel.runtime.failures import Failure, OperatorFailure, find_failure
@@ -34,9 +34,10 @@ def translate(error: BaseException, query: str | None = None) -> BaseException:
         return damaged
     reason = jvm_failure(error, text)
     if reason is not None:
-        return JobExecutionError(reason, cause_text=text)
+        return JobExecutionError(reason, cause_text=text, cause_class=NO_MEMORY if ADVICE in reason else None)
     if failure is not None:
-        return JobExecutionError(f"{NO_STATE_SERVER} {ADVICE} ({failure.error})", cause_text=failure.trace)
+        message = f"{NO_STATE_SERVER} {ADVICE} ({failure.error})"
+        return JobExecutionError(message, cause_text=failure.trace, cause_class=NO_MEMORY)
     said = first_lines(text)
     if "Python worker exited unexpectedly" in said:
         # Spark goes on with advice about switches that do not help here.

@@ -9,6 +9,7 @@ from firesteel.common.job_status import JobStatus
 from firesteel.engine.job_run import JobRun
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.spark.attempt import SharedByAttempts, begin_attempt
+from firesteel.engine.spark.jvm_failure import MemoryFailures
 from firesteel.engine.spark.savepoint_service import SparkSavepoints
 
 __all__ = ["SparkJob"]
@@ -24,6 +25,7 @@ class SparkJob(JobRun):
         super().__init__(shared.context)
         self._shared = shared
         self._savepoints = SparkSavepoints(shared)
+        self._memory_failures = MemoryFailures()
         self._attempt = begin_attempt(shared, packed)
         self.context.at_end.add(lambda: self._attempt.end())
 
@@ -45,7 +47,10 @@ class SparkJob(JobRun):
         self._attempt = begin_attempt(self._shared)
 
     def restartable(self, error: BaseException) -> bool:
-        return super().restartable(error) and self._spark_lives()
+        if not (super().restartable(error) and self._spark_lives()):
+            return False
+        cause = getattr(error, "cause_class", None)
+        return not self._memory_failures.again(cause, self._shared.folder.last_commit)
 
     def _spark_lives(self) -> bool:
         """A job cannot bring back the JVM that it runs in."""

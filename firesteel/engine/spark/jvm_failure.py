@@ -15,7 +15,7 @@ from pyspark import SparkContext
 
 from firesteel.engine.processes import jvm_process
 
-__all__ = ["jvm_failure"]
+__all__ = ["NO_MEMORY", "MemoryFailures", "jvm_failure"]
 
 WAIT_SECONDS = 5.0
 """A JVM whose connection broke is about to end, and is given so long for it."""
@@ -23,11 +23,35 @@ WAIT_SECONDS = 5.0
 OUT_OF_MEMORY = 52
 """With this code Spark ends a JVM in which a task found no memory."""
 
+NO_MEMORY = "java.lang.OutOfMemoryError"
+"""The class of the cause of a failure that comes from too little memory in the JVM."""
+
 ADVICE = (
     "Give it more with spark.driver.memory (on a cluster spark.executor.memory, too), or let a batch have fewer bytes "
     "with firesteel.batch.max-bytes. With a checkpoint folder, a program that is started again goes on from its last "
     "checkpoint."
 )
+
+
+class MemoryFailures:
+    """Whether a job fails for memory at the same place again.
+
+    Frames travel in pieces and wait in files, so what the JVM holds of a batch does not depend on how large the batch
+    is, and smaller steps would change nothing. What does not fit is one value of state, or something beside the job
+    that took the memory. Against the latter one more attempt may help, against the former none.
+
+    >>> failures = MemoryFailures()
+    >>> [failures.again(NO_MEMORY, batch) for batch in (7, 8, 8)], failures.again("builtins.ValueError", 8)
+    ([False, False, True], False)
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[int | None] | None = None
+
+    def again(self, cause_class: str | None, batch: int | None) -> bool:
+        """Told of a failure behind the last batch that is complete; None if there is none yet."""
+        before, self._last = self._last, (batch,) if cause_class == NO_MEMORY else None
+        return self._last is not None and self._last == before
 
 
 def jvm_failure(error: BaseException, text: str) -> str | None:
