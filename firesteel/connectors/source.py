@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from firesteel.datastream.output_tag import OutputTag
+if TYPE_CHECKING:
+    # Loading it here would load the builder, which loads the specs, which load this module.
+    from firesteel.datastream.output_tag import OutputTag
 
 __all__ = ["CHUNK_RECORDS", "Position", "Records", "SideRecords", "SourceReader", "SplitEnumerator", "SplitRange"]
 
@@ -42,6 +44,7 @@ class Records(NamedTuple, Generic[T]):
 class SideRecords(NamedTuple):
     """Some records for a side output of the source: ``stream.get_side_output(tag)`` has them.
 
+    >>> from firesteel.datastream import OutputTag
     >>> SideRecords(OutputTag("odd"), ["?"])
     SideRecords(tag=OutputTag('odd', PICKLED_BYTE_ARRAY), values=['?'], timestamps=None)
     """

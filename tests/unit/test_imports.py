@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -190,3 +191,12 @@ def test_requirements_that_cannot_be_installed(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(SetupError, match=r"The requirements in .*requirements\.txt could not be installed"):
             files_of(requirements=requirements)
+
+
+@pytest.mark.parametrize(
+    "module", ["firesteel.runtime.task", "firesteel.engine.spark.daemon", "firesteel.connectors.source"]
+)
+def test_what_a_worker_loads_first_can_be_loaded_first(module: str) -> None:
+    """A cycle shows only in a process that has loaded nothing else."""
+    done = subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
