@@ -10,7 +10,7 @@ from typing import Any
 from firesteel.connectors.kafka.properties import KafkaProperties
 from firesteel.errors import ConnectorError, FailureKind, InputError, SetupError
 
-__all__ = ["LastError", "explained", "load_client", "load_transactions", "lost_records"]
+__all__ = ["LastError", "explained", "load_client", "load_transactions", "lost_records", "refusal"]
 
 _PERMANENT = FailureKind.PERMANENT
 _PASSING = FailureKind.PASSING
@@ -98,6 +98,24 @@ class LastError:
         """The reason of an error, where that is known to be another one."""
         timed_out = error is None or error.name() in ("_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN")
         return self.error if timed_out and self.error is not None and self.error.name() in _TELLING else error
+
+
+def refusal(properties: KafkaProperties, seconds: float = 3.0) -> Any:
+    """Why brokers do not let these properties in; None if they do, or if they cannot be asked."""
+    kafka, last = load_client(), LastError()
+    soon = {"reconnect_backoff_max_ms": 500}
+    try:
+        client = kafka.admin.AdminClient({**properties.client(**soon), "error_cb": last, "log_level": 0})
+    except kafka.KafkaException as error:
+        raise explained(error, properties, "the start of a client") from None
+    try:
+        client.list_topics(timeout=seconds)
+    except kafka.KafkaException as error:
+        # What went wrong with connections is reported here only.
+        client.poll(0)
+        found = last.behind(error.args[0])
+        return found if found.name() in _TELLING else None
+    return None
 
 
 def explained(

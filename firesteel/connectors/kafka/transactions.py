@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, NamedTuple, TypeVar
 
-from firesteel.connectors.kafka.errors import explained, load_client, load_transactions
+from firesteel.connectors.kafka.errors import explained, load_client, load_transactions, refusal
 from firesteel.connectors.kafka.properties import KafkaProperties
 from firesteel.errors import ConnectorError, FailureKind
 
@@ -223,9 +223,15 @@ class Transactions:
         while True:
             try:
                 if self._client is None:
+                    # The other client can tell; this one says of a wrong password that there are no brokers.
+                    refused = refusal(self._properties)
+                    if refused is not None:
+                        raise explained(refused, self._properties, doing)
                     self._client = self._kafka.KafkaAdminClient(**self._properties.for_transactions())
                 answer: Result = self._client._manager.run(ask, self._client)
                 return answer
+            except ConnectorError:
+                raise
             except Exception as error:
                 passing = _may_pass(error)
                 if not passing or time.monotonic() > end:
