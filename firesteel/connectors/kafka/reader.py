@@ -237,6 +237,9 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
         if error.code() in (kafka._ALL_BROKERS_DOWN, kafka._TRANSPORT, kafka._TIMED_OUT):
             # The client goes on trying.
             return
+        if error.code() == kafka.GROUP_AUTHORIZATION_FAILED:
+            # Reading does without the group. Whoever commits its offsets says so.
+            return
         raise self._explained(error, f"reading {place.name}")
 
     def _go_on_behind_deleted(self, place: TopicPartition, known: _Partition) -> None:
