@@ -45,6 +45,7 @@ class SideRecords(NamedTuple):
     """Some records for a side output of the source: ``stream.get_side_output(tag)`` has them.
 
     >>> from firesteel.datastream import OutputTag
+    >>> from firesteel.datastream import OutputTag
     >>> SideRecords(OutputTag("odd"), ["?"])
     SideRecords(tag=OutputTag('odd', PICKLED_BYTE_ARRAY), values=['?'], timestamps=None)
     """

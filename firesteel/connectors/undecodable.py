@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from firesteel.connectors.source import SideRecords
-from firesteel.datastream.output_tag import OutputTag
 from firesteel.errors import InputError, ProgramError, short_repr
+
+if TYPE_CHECKING:
+    # A worker may load a reader before anything else of this package.
+    from firesteel.datastream.output_tag import OutputTag
 
 __all__ = ["Undecodable", "UndecodableRecord", "UndecodableRecords"]
 
@@ -32,6 +35,7 @@ class Undecodable:
 
     >>> Undecodable.SKIP
     Undecodable.SKIP
+    >>> from firesteel.datastream import OutputTag
     >>> Undecodable.side_output(OutputTag("bad"))
     Undecodable.side_output('bad')
     """
@@ -47,7 +51,7 @@ class Undecodable:
     @staticmethod
     def side_output(tag: OutputTag) -> Undecodable:
         """It goes to ``stream.get_side_output(tag)`` as an :class:`UndecodableRecord`, and is counted, too."""
-        if not isinstance(tag, OutputTag):
+        if not hasattr(tag, "tag_id"):
             raise ProgramError(f"Undecodable.side_output() takes an OutputTag, got {short_repr(tag, 60)}.")
         return Undecodable("side_output", tag)
 

@@ -194,7 +194,13 @@ def test_requirements_that_cannot_be_installed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["firesteel.runtime.task", "firesteel.engine.spark.daemon", "firesteel.connectors.source"]
+    "module",
+    [
+        "firesteel.runtime.task",
+        "firesteel.engine.spark.daemon",
+        "firesteel.connectors.source",
+        "firesteel.connectors.kafka.reader",
+    ],
 )
 def test_what_a_worker_loads_first_can_be_loaded_first(module: str) -> None:
     """A cycle shows only in a process that has loaded nothing else."""
