@@ -34,6 +34,7 @@ from sparkkit import REPOSITORY, AppendSink, eventually, notes, spark_env
 from firesteel.common import CheckpointStatistics
 from firesteel.datastream import KeyedProcessFunction
 from firesteel.durable.cells import HEADER
+from firesteel.engine.facade import JobFacade
 from firesteel.engine.manifest import stored_folder
 from firesteel.engine.processes import jvm_process
 from firesteel.engine.query_files import check_query
@@ -87,6 +88,7 @@ class Ran:
     folder: Path
     stderr: str
     statistics: CheckpointStatistics
+    job: JobFacade
 
     @property
     def query(self) -> str:
@@ -102,12 +104,12 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
         env = spark_env(2, {"firesteel.checkpoint.dir": folder, "firesteel.batch.max-records": 20})
         inspected = env.from_collection(list(range(40))).key_by(lambda n: n).process(Inspector())
         inspected.add_sink(AppendSink(folder.parent, "seen"))
-        client = env.execute_async()
+        client: Any = env.execute_async()
         client.get_job_execution_result().result()
         eventually(lambda: all(f"a function of partition {n}\n" in shown.getvalue() for n in (0, 1)))
         text = shown.getvalue()
     seen = notes(folder.parent, "seen")
-    return Ran(seen, folder, text, client.get_checkpoint_statistics().result())
+    return Ran(seen, folder, text, client.get_checkpoint_statistics().result(), client.facade)
 
 
 # The start of Spark
@@ -320,6 +322,14 @@ def test_query_progress(ran: Ran) -> None:
     assert latest is not None
     assert latest.duration_ms
     assert latest.checkpointed_size
+    first, *_ = ran.job.batches().batches
+    assert first.parts.keys() == {
+        *("latest_offset", "planning", "wal_commit", "tasks", "results", "add_batch", "commit_offsets")
+    }
+    assert first.duration_ms >= first.parts["tasks"] > 0
+    keyed = next(operator for operator in ran.job.metrics().operators if operator.stage == 1)
+    assert keyed.records_in == 40
+    assert all(one.bytes_in and one.frames_in and one.busy_ms and one.state_size for one in keyed.subtasks)
 
 
 def test_query_files(ran: Ran) -> None:
