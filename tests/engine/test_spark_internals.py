@@ -14,7 +14,7 @@ import signal
 import struct
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -301,12 +301,18 @@ def test_jmx(spark: SparkSession) -> None:
     reporter.open(ReporterSettings("beans", jvm=jvm), list)
     server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
 
+    def array(kind: Any, elements: Sequence[Any]) -> Any:
+        made = spark.sparkContext._gateway.new_array(kind, len(elements))  # type: ignore[union-attr]
+        for place, one in enumerate(elements):
+            made[place] = one
+        return made
+
     def ask(method: str, *given: Any) -> Any:
-        # Py4J cannot call the server, whose class is not public; this finds the method of its interface.
-        arguments = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, len(given))  # type: ignore[union-attr]
-        for place, one in enumerate(given):
-            arguments[place] = one
-        return jvm.java.beans.Expression(server, method, arguments).getValue()
+        # By the interface: Py4J would look for the method in the server's class, which is not public.
+        find = jvm.java.lang.Class.forName
+        names = ["java.lang.String" if isinstance(one, str) else "javax.management.ObjectName" for one in given]
+        found = find("javax.management.MBeanServer").getMethod(method, array(jvm.java.lang.Class, [*map(find, names)]))
+        return found.invoke(server, array(jvm.java.lang.Object, given))
 
     name = jvm.javax.management.ObjectName("org.apache.flink:name=web.jobmanager.my_job.uptime,type=gauges")
     for value in (7, 8.5):
@@ -323,13 +329,13 @@ def test_query_progress(ran: Ran) -> None:
     assert latest.duration_ms
     assert latest.checkpointed_size
     first, *_ = ran.job.batches().batches
-    assert first.parts.keys() == {
+    assert first.parts.keys() >= {
         *("latest_offset", "planning", "wal_commit", "tasks", "results", "add_batch", "commit_offsets")
     }
     assert first.duration_ms >= first.parts["tasks"] > 0
     keyed = next(operator for operator in ran.job.metrics().operators if operator.stage == 1)
     assert keyed.records_in == 40
-    assert all(one.bytes_in and one.frames_in and one.busy_ms and one.state_size for one in keyed.subtasks)
+    assert all(one.bytes_in and one.frames_in and one.busy_ms for one in keyed.subtasks)
 
 
 def test_query_files(ran: Ran) -> None:
