@@ -64,8 +64,9 @@ class Deserializing:
             pairs = [(value, message) for value, message in zip(values, kept, strict=True) if value is not None]
             values, kept = [value for value, _ in pairs], [message for _, message in pairs]
         times = list(map(_timestamp, kept))
-        kinds, moments = zip(*times, strict=True) if times else ((), ())
-        return [Records(values, None if _NO_TIMESTAMP in kinds else list(moments)), *aside]
+        if any(kind == _NO_TIMESTAMP for kind, _ in times):
+            return [Records(values), *aside]
+        return [Records(values, [moment for _, moment in times]), *aside]
 
     def _values(self, messages: list[Any]) -> list[Any]:
         if self._of_record is not None:

@@ -31,6 +31,7 @@ logger = logging.getLogger("firesteel")
 PATIENCE = 120.0
 """Seconds without any answer after which a read fails."""
 _WAIT = 0.05
+_MOMENT = 0.005
 _BUFFERED_BYTES = 64 << 20
 """What may wait of other partitions while one is read."""
 _LOOK_SECONDS = 30.0
@@ -121,7 +122,7 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
             if self._is_read(partition, behind):
                 break
             if not messages:
-                self._fetch(split)
+                self._fetch(split, behind - partition.next)
         if partition.floor > first:
             self._count_deleted(split, first, min(partition.floor, behind))
         partition.next = behind
@@ -165,7 +166,7 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
             return bool(partition.waiting[0][0].offset() >= behind)
         return max(partition.next, partition.end, partition.floor) >= behind
 
-    def _fetch(self, split: TopicPartition) -> None:
+    def _fetch(self, split: TopicPartition, wanted: int) -> None:
         """Waits for messages of this partition. Those of others are kept for later."""
         end = time.monotonic() + PATIENCE
         consume = self._client.consume
@@ -174,9 +175,9 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
             self._known[split].paused = False
             self._client.resume([self._kafka.TopicPartition(*split)])
         while True:
-            # It waits until it has as many as it was asked for, or for the whole time: so for one, and then for what
-            # else is there.
-            messages = consume(CHUNK_RECORDS, 0)
+            # It waits until it has as many as it was asked for, or for the whole time: so for as many as there should
+            # be, a moment; then for one, and for what else is there.
+            messages = consume(max(1, min(CHUNK_RECORDS, wanted)), _MOMENT)
             if not messages:
                 messages = consume(1, _WAIT)
                 if messages:
