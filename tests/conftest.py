@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 import hypothesis
 import pytest
+from hdfskit import hdfs, hdfs_server
 from kafkakit import broker, kafka_server
 from postgreskit import database, postgres_server, why_not
 from registrykit import registry, registry_server
@@ -32,7 +33,16 @@ from firesteel.common import Configuration
 from firesteel.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
 from firesteel.engine import backends
 
-__all__ = ["broker", "database", "kafka_server", "postgres_server", "registry", "registry_server"]
+__all__ = [
+    "broker",
+    "database",
+    "hdfs",
+    "hdfs_server",
+    "kafka_server",
+    "postgres_server",
+    "registry",
+    "registry_server",
+]
 
 ENGINES: dict[str, dict[str, str]] = {
     "memory": {"firesteel.master": "memory"},

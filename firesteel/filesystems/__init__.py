@@ -4,16 +4,17 @@ A path is a plain path, a ``file:`` URI, or a URI of another file system, and me
 checkpoint, a savepoint, a source or a sink. ``s3:``, ``s3a:`` and ``s3n:`` are one scheme.
 
 Who is behind the port depends on who needs the files. Sources, sinks and savepoints are read and written in Spark's
-Python workers, where Arrow's file systems are at hand (:mod:`.arrow`). A checkpoint folder is mostly Spark's, so the
-few files that the driver puts there go the same way as Spark's own: through Hadoop's client in the JVM
-(:mod:`firesteel.engine.spark.hadoop`). Files of this machine need neither (:mod:`.local`).
+Python workers, where Arrow's file systems are at hand (:mod:`.arrow`), and for HDFS a client that needs no Java
+(:mod:`.hdfs`). A checkpoint folder is mostly Spark's, so the few files that the driver puts there go the same way as
+Spark's own: through Hadoop's client in the JVM (:mod:`firesteel.engine.spark.hadoop`). Files of this machine need none
+of them (:mod:`.local`).
 """
 
 from __future__ import annotations
 
 from firesteel.filesystems.local import LOCAL, LocalFileSystem
 from firesteel.filesystems.options import StorageOptions
-from firesteel.filesystems.paths import hadoop_uri, is_remote, joined, resolved
+from firesteel.filesystems.paths import hadoop_uri, is_remote, joined, resolved, scheme_of
 from firesteel.filesystems.port import FileInfo, FileSystem, Storage
 
 __all__ = [
@@ -39,6 +40,11 @@ def file_system_of(path: str, options: StorageOptions | None = None) -> FileSyst
     """
     if not is_remote(path):
         return LOCAL
+    if scheme_of(path) == "hdfs":
+        from firesteel.filesystems.hdfs import HdfsFileSystem, has_client
+
+        if has_client():
+            return HdfsFileSystem(path)
     # Arrow takes a part of a second to load: those who stay on this machine need not wait for it.
     from firesteel.filesystems.arrow import ArrowFileSystem
 

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, cast
 from pyarrow import fs
 
 from firesteel.errors import ConfigurationError
+from firesteel.filesystems.hdfs import arrow_of_hdfs, has_client
 from firesteel.filesystems.options import StorageOptions
 from firesteel.filesystems.paths import S3_SCHEMES, scheme_of
 from firesteel.filesystems.port import FileInfo
@@ -34,6 +35,8 @@ def arrow_of(path: str, options: StorageOptions | None = None) -> tuple[Any, str
         return fs.LocalFileSystem(), path
     if scheme in S3_SCHEMES:
         return _s3(options or StorageOptions()), path.partition("://")[2]
+    if scheme == "hdfs" and has_client():
+        return arrow_of_hdfs(path)
     try:
         found: tuple[Any, str] = fs.FileSystem.from_uri(path)
         return found
@@ -41,7 +44,8 @@ def arrow_of(path: str, options: StorageOptions | None = None) -> tuple[Any, str
         reason = str(error).splitlines()[0]
         raise ConfigurationError(
             f"There is no way to {path}: {reason}. Arrow knows the schemes file, {', '.join(KNOWN)}; hdfs needs "
-            "Hadoop's native library and a CLASSPATH. Other file systems can be mounted as a folder."
+            "pip install 'firesteel[hdfs]', or Hadoop's native library and a CLASSPATH. Other file systems can be "
+            "mounted as a folder."
         ) from error
 
 
