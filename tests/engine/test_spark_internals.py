@@ -54,7 +54,7 @@ SIGNS = re.compile(
     r"\b_(?:jvm|jsc|gateway|gateway_client|active_spark_context|ensure_initialized|jsparkSession|sc|stackTrace"
     r"|mapStateClient|root_directory|is_running_on_worker|conf\b(?=.*SparkContext))\b"
     r"|pyspark\.(?:worker|daemon|java_gateway|serializers)|StateMessage_pb2|pandas\.types|MODULE\$|RDD\.toDF"
-    r"|org\.apache\.(?!flink)|com\.codahale|\"statestore\"|recentProgress"
+    r"|org\.apache\.(?!flink|avro)|com\.codahale|\"statestore\"|recentProgress"
 )
 """By these a module shows that it touches what is not public."""
 
