@@ -171,7 +171,7 @@ KAFKA = (
             engines,
             records=1_000_000,
             arguments=arguments,
-            most_records={PYFLINK: 100_000, QUIX: 200_000, BYTEWAX: 300_000},
+            most_records={PYFLINK: 300_000, QUIX: 200_000, BYTEWAX: 300_000},
             aims=aims,
             kafka_bytes=size,
         )
