@@ -12,6 +12,8 @@ import pytest
 from savepointkit import Halves
 from sparkkit import CommitSink, committed, eventually, spark_env
 
+from firesteel.cluster import copy_checkpoint
+from firesteel.cluster.state_browser import state_rows
 from firesteel.common import Encoder, JobStatus, Types, WatermarkStrategy
 from firesteel.datastream import DataStream, KeyedProcessFunction, RuntimeContext
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
@@ -148,6 +150,14 @@ def test_a_retained_checkpoint_is_begun_from_like_a_savepoint(tmp_path: Path) ->
     assert sorted(both) == sorted([key, n] for key in range(5) for n in range(1, 41))
     with pytest.raises(CheckpointError, match=r"should begin with a savepoint, but its checkpoint folder .* holds"):
         program("third", 2, 199, {**settings, **begin})
+    _is_browsed(str(checkpoints / "two"), tmp_path / "copied")
+
+
+def _is_browsed(checkpoint: str, target: Path) -> None:
+    """The page's state browser copies a checkpoint in a process of its own, and reads the copy without Spark."""
+    assert copy_checkpoint.main(checkpoint, str(target)) == 0
+    found = state_rows(Savepoint.load(str(target)), "numbered", "count", "3", 0, 10)
+    assert (found.columns, found.rows, found.total) == (["key", "value"], [["3", 40]], 5)
 
 
 def test_draining(tmp_path: Path) -> None:
