@@ -27,7 +27,7 @@ def main() -> int:
         code = 1
         traceback.print_exc()
         ours = isinstance(error, FiresteelError)
-        text = str(error) if ours else in_a_line(error)
+        text = str(error) if ours else f"{type(error).__name__}: {in_a_line(error)}"
         if isinstance(error, SystemExit):
             text = f"The program ended with exit code {error.code!r} before it executed anything."
         answer = {"error": text, "trace": "".join(traceback.format_exception(error))[-20_000:]}
