@@ -47,6 +47,8 @@ class Count(NamedTuple):
     end: int
     clicks: int
     watermark: int
+    batch: int
+    """The processing time of its micro-batch, which all results of a batch share."""
 
 
 class ClickTime(TimestampAssigner):
@@ -75,7 +77,9 @@ class ClicksPerSpan(KeyedProcessFunction):
         spans = dict(self.spans.value() or {})
         clicks = spans.pop(timestamp + 1)
         self.spans.update(spans or None)
-        yield Count(ctx.get_current_key(), timestamp + 1, clicks, ctx.timer_service().current_watermark())
+        times = ctx.timer_service()
+        now, watermark = times.current_processing_time(), times.current_watermark()
+        yield Count(ctx.get_current_key(), timestamp + 1, clicks, watermark, now)
 
 
 class ClickGenerator:
@@ -114,10 +118,10 @@ class Table:
             threading.Thread(target=self._draw_changes, daemon=True).start()
 
     def add(self, count: Count) -> None:
-        # One watermark completes a span for all users, so the next watermark means that all were seen.
-        if not self._live and count.watermark != self._seen:
+        # A span is complete for all users in the same micro-batch, so the next batch means that all were seen.
+        if not self._live and count.batch != self._seen:
             self._tell()
-        self._seen = count.watermark
+        self._seen = count.batch
         with self._lock:
             self.results += 1
             self.clicks += count.clicks
