@@ -8,6 +8,8 @@ FIRST_BATCH = 4096
 LARGEST_BATCH = 4_000_000
 BACKLOG_FROM = 4
 """So many full batches in a row are a backlog."""
+OVERHEADS = 5
+"""A batch of a backlog is so many times as long as one that has hardly any records."""
 
 
 class BatchSizer:
@@ -21,15 +23,26 @@ class BatchSizer:
 
     Another target may hold for a backlog, which is there when several batches in a row were full. Every record waits
     then anyway, and longer batches get through it sooner: what a batch costs beyond its records is paid less often.
+    Where that alone takes a good part of the target, batches of a backlog are longer still, up to ``longest_ms``.
     """
 
-    def __init__(self, target_ms: int, fixed: int = 0, backlog_ms: int | None = None, max_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        target_ms: int,
+        fixed: int = 0,
+        backlog_ms: int | None = None,
+        max_bytes: int = 0,
+        longest_ms: int = 0,
+    ) -> None:
         self._target = target_ms
         self._max_bytes = max_bytes
         self._record_bytes = 0.0
         """What a record has led to in the batches so far: bytes of the stage that sent most."""
         self._fixed = fixed
         self._backlog = target_ms if backlog_ms is None else backlog_ms
+        self._longest = longest_ms
+        self._least = float("inf")
+        """How long the shortest batch took: what one costs beyond its records is no more than that."""
         self._full = 0
         """How many batches in a row were full."""
         self.limit = fixed or FIRST_BATCH
@@ -37,17 +50,21 @@ class BatchSizer:
     def observe(self, records: int, duration_ms: float) -> None:
         if self._fixed:
             return
+        self._least = min(self._least, duration_ms)
         if records < self.limit // 2:
             # A batch that was not full says nothing about what a full one would take.
             if self._full >= BACKLOG_FROM:
-                self.limit = max(self.limit * self._target // self._backlog, FIRST_BATCH)
+                self.limit = max(int(self.limit * self._target / self._backlog_target()), FIRST_BATCH)
             self._full = 0
             return
         self._full += 1
-        target = self._target if self._full < BACKLOG_FROM else self._backlog
+        target = self._target if self._full < BACKLOG_FROM else self._backlog_target()
         wanted = records * target / max(duration_ms, 1)
         # One slow batch must not make the next one tiny, and the first ones carry start-up costs.
         self.limit = int(min(max(wanted, self.limit / 4, FIRST_BATCH), self.limit * 16, LARGEST_BATCH))
+
+    def _backlog_target(self) -> float:
+        return max(self._backlog, min(OVERHEADS * self._least, self._longest))
 
     def weigh(self, records: int, size: int) -> None:
         """A batch of so many records was of so many bytes."""

@@ -90,7 +90,8 @@ class Coordinator:
         self._bounded = graph.graph.bounded
         backlog = settings.target_ms or _longest(settings)
         target = backlog if settings.target_ms or self._bounded else LATENCY_TARGET_MS
-        self._sizer = BatchSizer(target, settings.max_records, backlog, settings.max_bytes)
+        longest = 0 if settings.target_ms else TARGET_MS
+        self._sizer = BatchSizer(target, settings.max_records, backlog, settings.max_bytes, longest)
         self._idle_tick = self._shortest_idleness()
         self._assigners = watermark_assigners(graph)
         self._aligned = aligned(graph, self._assigners)
@@ -383,8 +384,8 @@ def _moves_event_time(spec: Any) -> bool:
 
 
 def _longest(settings: Settings) -> int:
-    """How long a batch should take at most, in milliseconds. A batch is a checkpoint, and an interval between those
-    bounds it, though not below what a batch for low latency takes: shorter ones would be little but overhead."""
+    """How long a batch should take, in milliseconds. A batch is a checkpoint, and an interval between those bounds it,
+    though not below what a batch for low latency takes, nor where it would be little but overhead."""
     interval = settings.checkpoint_interval_ms
     return min(TARGET_MS, max(interval, LATENCY_TARGET_MS)) if interval else TARGET_MS
 

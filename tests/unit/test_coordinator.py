@@ -19,7 +19,7 @@ from firesteel.connectors.sequence import IndexEnumerator
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.engine.batch_sizer import BACKLOG_FROM, FIRST_BATCH, LARGEST_BATCH, BatchSizer
+from firesteel.engine.batch_sizer import BACKLOG_FROM, FIRST_BATCH, LARGEST_BATCH, OVERHEADS, BatchSizer
 from firesteel.engine.coordinator import STEPS, Coordinator, CoordinatorFeedback
 from firesteel.engine.processing_time import SPEED, ProcessingClock
 from firesteel.engine.settings import Settings
@@ -350,6 +350,19 @@ class TestSizes:
             assert sizer.limit == 100 * FIRST_BATCH
         sizer.observe(sizer.limit, 1000)
         assert sizer.limit == 100 * FIRST_BATCH
+
+    @pytest.mark.parametrize("overhead", [100, 400, 1000, 3000])
+    def test_batches_of_a_backlog_are_not_mostly_overhead(self, overhead: int) -> None:
+        """An interval of checkpoints of a second, and a batch that costs so much beyond a microsecond per record."""
+        sizer = BatchSizer(target_ms=1000, backlog_ms=1000, longest_ms=4000)
+        for _ in range(100):
+            records = sizer.limit
+            duration = overhead + records / 1000
+            sizer.observe(records, duration)
+        assert duration == pytest.approx(min(max(1000, OVERHEADS * (overhead + FIRST_BATCH / 1000)), 4000), rel=0.01)
+        # When it is over, records wait no longer than before.
+        sizer.observe(10, overhead)
+        assert sizer.limit <= max(FIRST_BATCH, records)
 
     @pytest.mark.parametrize(
         ("target", "full", "limit"), [(0, 1, 1), (0, BACKLOG_FROM, 4), (2000, 1, 2), (2000, BACKLOG_FROM, 2)]
