@@ -146,6 +146,14 @@ def browser() -> Iterator[Browser]:
             found.close()
 
 
+def expect(what: Any) -> Any:
+    """Playwright's assertions, which wait until they hold: a page is drawn when its data has come."""
+    from playwright.sync_api import expect as of_playwright
+
+    of_playwright.set_options(timeout=30_000)
+    return of_playwright(what)
+
+
 class Tab:
     """A page with a token, and all that went wrong in it."""
 

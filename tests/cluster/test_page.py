@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pagekit import HOSTILE, PROGRAM, Site, Tab, browser, served, why_not
+from pagekit import HOSTILE, PROGRAM, Site, Tab, browser, expect, served, why_not
 from sparkkit import eventually
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def test_all_jobs(opened: Opened, jobs: dict[str, str]) -> None:
     row = running.locator("tr", has_text="clicks per user")
     assert row.locator(".pill").inner_text() == "Running"
     page.wait_for_function("() => /[0-9]+.*\\/s/.test(document.querySelector('tbody tr').innerText)")
-    assert re.search(r"\d /s|\d\s*/s", row.inner_text())
+    expect(row).to_contain_text(re.compile(r"\d\s*/s"))
     ended = page.locator("section.panel", has_text="Jobs that ended").locator("tr", has_text="broken parser")
     assert re.fullmatch(r"ValueError: user-\d\d clicked too often", ended.locator("td.error").inner_text())
     page.keyboard.press("/")
@@ -104,15 +104,15 @@ def test_all_jobs(opened: Opened, jobs: dict[str, str]) -> None:
 def test_graph_with_live_numbers(opened: Opened, jobs: dict[str, str]) -> None:
     tab = opened()
     page = tab.open(f"jobs/{jobs['good']}")
-    assert page.locator(".graph .node").count() == 8
+    expect(page.locator(".graph .node")).to_have_count(8)
     node = page.locator('[data-operator="count per user"]')
+    expect(node).to_contain_text("records/s")
     before = node.text_content()
-    assert "records/s" in before
     assert eventually(lambda: node.text_content() != before, 20), "the numbers live"
     page.locator("[data-diagnosis]").wait_for()
     node.click()
     side = page.locator("section.panel", has=page.get_by_role("heading", name="count per user"))
-    assert "Records in" in side.inner_text()
+    expect(side).to_contain_text("Records in")
     tab.shot("page-graph")
     # With keys, too.
     side.get_by_label("Close").click()
@@ -125,7 +125,7 @@ def test_tabs_of_a_job(opened: Opened, jobs: dict[str, str]) -> None:
     tab = opened()
     page = tab.open(f"jobs/{jobs['good']}/subtasks")
     page.get_by_text("In, per second").first.wait_for()
-    assert page.locator("section.panel", has_text="count per user").locator("tbody tr").count() == 2
+    expect(page.locator("section.panel", has_text="count per user").locator("tbody tr")).to_have_count(2)
     page.keyboard.press("3")
     page.get_by_text("Duration and its parts").wait_for()
     page.locator(".chart canvas").first.wait_for()
@@ -136,7 +136,7 @@ def test_tabs_of_a_job(opened: Opened, jobs: dict[str, str]) -> None:
     page.locator("tbody .pill", has_text="completed").first.wait_for()
     page.keyboard.press("5")
     page.get_by_role("heading", name="Watermarks").wait_for()
-    assert "behind the clock" in page.locator("main").inner_text()
+    expect(page.locator("main")).to_contain_text("behind the clock")
     page.keyboard.press("6")
     page.get_by_text("Nothing has failed").wait_for()
     page.keyboard.press("9")
@@ -152,10 +152,10 @@ def test_exceptions_by_attempt(opened: Opened, jobs: dict[str, str]) -> None:
     page.get_by_role("heading", name="Attempt 1").wait_for()
     page.get_by_role("heading", name="Attempt 0").wait_for()
     shown = page.locator("[data-failure]").first
-    assert 'raise ValueError(f"{value[0]} clicked too often")' in shown.locator("pre.line").inner_text()
-    assert "clicks.py" in shown.inner_text()
-    assert "count per user" in shown.inner_text()
-    assert page.locator("[data-diagnosis]").get_attribute("data-diagnosis") == "failed"
+    expect(shown.locator("pre.line")).to_contain_text('raise ValueError(f"{value[0]} clicked too often")')
+    expect(shown).to_contain_text("clicks.py")
+    expect(shown).to_contain_text("count per user")
+    expect(page.locator("[data-diagnosis]")).to_have_attribute("data-diagnosis", "failed")
     # A job that has ended has no buttons.
     assert page.get_by_role("button", name="Cancel").count() == 0
 
@@ -166,7 +166,7 @@ def test_logs_with_search(opened: Opened, jobs: dict[str, str]) -> None:
     page.locator(".log .WARNING", has_text="nothing to worry about").wait_for()
     page.get_by_label("Search the log").fill("WORRY")
     page.locator(".log mark", has_text="worry").wait_for()
-    assert page.locator(".log div", has_text="begins").count() == 0
+    expect(page.locator(".log div", has_text="begins")).to_have_count(0)
     page.get_by_label("Search the log").fill("")
     page.locator(".log div", has_text="begins").wait_for()
     # What is written now appears by itself.
@@ -213,7 +213,7 @@ def test_state_as_a_table(opened: Opened, jobs: dict[str, str]) -> None:
     page.get_by_label("Filter by key").fill("r-07")
     page.get_by_text("1 to 1 of 1 (40 without the filter)").wait_for()
     rows = page.locator("section.panel").nth(1).locator("tbody tr")
-    assert rows.locator("td").first.inner_text() == "user-07"
+    expect(rows.locator("td").first).to_have_text("user-07")
     page.get_by_role("button", name="Read again").wait_for()
 
 
@@ -274,7 +274,7 @@ def test_submit_a_program(opened: Opened, site: Site, tmp_path: Path) -> None:
     page.locator("tr", has_text="shop.py").get_by_role("button", name="Remove").click()
     page.get_by_role("button", name="Remove it").click()
     page.get_by_role("status").get_by_text("shop.py is removed.").wait_for()
-    assert eventually(lambda: page.locator("tr", has_text="shop.py").count() == 0, 20)
+    expect(page.locator("tr", has_text="shop.py")).to_have_count(0)
 
 
 def test_workers(opened: Opened) -> None:
@@ -285,7 +285,7 @@ def test_workers(opened: Opened) -> None:
     page.keyboard.press("w")
     page.get_by_role("heading", name="Workers").wait_for()
     page.locator("tbody tr", has_text="driver").first.wait_for()
-    assert "MiB" in page.locator(".figures").inner_text()
+    expect(page.locator(".figures")).to_contain_text("MiB")
 
 
 def test_a_token_is_asked_for(opened: Opened, site: Site) -> None:
@@ -366,7 +366,7 @@ def test_a_graph_of_200_operators(opened: Opened, jobs: dict[str, str]) -> None:
     page.route(f"**/firesteel/v1/jobs/{jobs['good']}", large)
     tab.open(f"jobs/{jobs['good']}")
     page.locator('[data-operator="operator 199"]').wait_for(state="attached")
-    assert page.locator(".graph .node").count() == 200
+    expect(page.locator(".graph .node")).to_have_count(200)
     # Letters that can be read: the graph begins in a size that is not too small, and operators can be looked for.
     assert page.locator('[data-operator="operator 0"]').bounding_box()["width"] > 90
     page.get_by_label("Find an operator").fill("operator 173")
