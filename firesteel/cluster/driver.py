@@ -108,7 +108,7 @@ def _log_to_standard_error() -> None:
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logger = logging.getLogger("firesteel")
     logger.addHandler(handler)
-    logger.setLevel(os.environ.get("FIRESTEEL_LOG_LEVEL", "INFO").upper())
+    logger.setLevel(logging.INFO)
     logger.propagate = False
 
 

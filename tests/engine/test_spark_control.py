@@ -106,7 +106,7 @@ def test_a_job_is_cancelled_with_a_savepoint(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_jobs_that_are_not_there_are_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["stop", "nobody"]) == 1
+    assert main(["stop", "nobody"]) == 3
     assert "No job 'nobody' runs here as this user, or ran lately. Running: none." in capsys.readouterr().err
 
 

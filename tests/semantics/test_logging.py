@@ -24,10 +24,11 @@ SECRET = "hunter2-and-more"
 
 
 @pytest.fixture(autouse=True)
-def levels() -> Iterator[None]:
-    """Every test leaves the process's log as it was."""
+def levels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every test leaves the process's log as it was, and does not mind what others have set."""
     root = logging.getLogger()
     before = root.level
+    monkeypatch.setattr(logging.getLogger("firesteel"), "level", logging.NOTSET)
     yield
     assert root.level == before
     assert not [handler for handler in root.handlers if type(handler).__module__ == JobLog.__module__]

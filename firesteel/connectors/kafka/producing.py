@@ -122,14 +122,21 @@ class Producing:
         try:
             left = call()
         except (self.kafka.KafkaException, SystemError) as error:
-            # The latter is about the former, if there is more than one piece of news.
-            cause = error.__cause__ if isinstance(error, SystemError) else error
-            if not isinstance(cause, self.kafka.KafkaException):
-                raise
-            raise self.explained(cause, "writing records") from None
+            raise self.explained(self._behind(error), "writing records") from None
         if self._failed is not None:
             raise self._refused(*self._failed)
         return left
+
+    def _behind(self, error: BaseException) -> Any:
+        """What a failed call is about. A SystemError is about another error, if there is more than one piece of news.
+        Or it names none: then it is what a record was refused for, or what the client has told of."""
+        if not isinstance(error, SystemError):
+            return error
+        if isinstance(error.__cause__, self.kafka.KafkaException):
+            return error.__cause__
+        if self._failed is not None:
+            return self._failed[0]
+        return self._last.error or self.kafka.KafkaError(self.kafka.KafkaError._FATAL)
 
     def _refused(self, error: Any, topic: str, size: int) -> ConnectorError:
         return self.explained(error, f"writing a record of {size:,} bytes to topic {topic!r}")

@@ -68,13 +68,14 @@ class TransactionState(NamedTuple):
 class LostTransactionsError(ConnectorError):
     """Transactions that were prepared cannot be committed any more."""
 
+    kind = FailureKind.PERMANENT
+
     def __init__(self, servers: str, lost: dict[Transaction, TransactionState | None]) -> None:
         said = [f"{one.transactional_id} ({known.state if known else 'unknown'})" for one, known in lost.items()]
         super().__init__(
             f"Kafka at {servers}: {len(lost)} transactions that were prepared can no longer be committed: "
             f"{', '.join(said[:3])}{', …' if len(said) > 3 else ''}. They were open for longer than the sink's "
-            "transaction.timeout.ms, or somebody has aborted them.",
-            kind=FailureKind.PERMANENT,
+            "transaction.timeout.ms, or somebody has aborted them."
         )
         self.lost = list(lost)
 
