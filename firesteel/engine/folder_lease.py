@@ -5,7 +5,7 @@ every few seconds.
 
 1. **Take.** Create the file, which fails where there is one. Then watch that one: if it changes, its holder lives, and
    this job is refused. If it stays the same for the length of the lease, its holder is gone, and the file is replaced;
-   at once, if the holder was a process of this machine that is no more.
+   as soon as it has ended, if the holder was a process of this machine.
 2. **Look again.** Two who replace it at the same time both look again a moment later, and the last writer has it.
 3. **Renew**, in a thread: read, compare the token, write. Another token there means that the folder was lost: this
    process stood still for so long that another one took over.
@@ -88,10 +88,11 @@ class FolderLease:
         while self._clock() - began < self._seconds:
             self._pause(min(1.0, self._seconds / 10))
             now = self._stored()
-            if not now:
-                return
-            if now != found:
+            if now and now != found:
                 raise refusal(self._folder, self._holder_of(now))
+            # The JVM of a driver that was killed lives a moment longer.
+            if not now or _is_gone(now):
+                return
 
     # Steps 3 and 4
 
@@ -158,4 +159,13 @@ def _is_gone(found: dict[str, Any]) -> bool:
     if not _machine() or found.get("machine") != _machine():
         return False
     processes = [found.get("process"), found.get("jvm")]
-    return not any(os.path.exists(f"/proc/{one}") for one in processes if one is not None)
+    return not any(_runs(one) for one in processes if one is not None)
+
+
+def _runs(process: int) -> bool:
+    """One that has ended, and that its parent has not asked about yet, does nothing more."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

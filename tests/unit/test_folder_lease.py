@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -100,6 +101,25 @@ def test_nobody_waits_for_a_process_of_this_machine_that_is_no_more(tmp_path: Pa
     lease(tmp_path, world, "9c00").take()
     assert world.now - before < 86_400
     assert stored(tmp_path)["job_id"] == "9c00"
+
+
+def test_a_process_of_this_machine_that_ends_meanwhile_is_waited_for_no_longer(tmp_path: Path, world: World) -> None:
+    one = lease(tmp_path, world)
+    one.take()
+    jvm = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    plant(tmp_path, machine=stored(tmp_path)["machine"], process=jvm.pid, jvm=jvm.pid)
+
+    def it_ends() -> None:
+        # Not by its object, which would ask about it.
+        os.kill(jvm.pid, signal.SIGKILL)
+        # It stays among the processes until its parent asks: it does not count.
+        os.waitid(os.P_PID, jvm.pid, os.WEXITED | os.WNOWAIT)
+
+    world.meanwhile = it_ends
+    before = world.now
+    lease(tmp_path, world, "83aa").take()
+    assert world.now - before < 86_400
+    jvm.communicate()
 
 
 def test_of_two_who_take_over_at_once_the_last_writer_has_it(tmp_path: Path, world: World) -> None:
