@@ -89,4 +89,7 @@ def _why(found: UndecodableRecord) -> str:
     if found.content is None:
         return "has no value: it marks a key as deleted, and the schema reads values. Use a schema of whole records"
     begins = repr(bytes(found.content[:_SHOWN_BYTES]))
-    return f"cannot be read: {found.error}. It has {len(found.content):,} bytes and begins with {begins}"
+    if begins[:-1] in found.error:
+        # Schemas of ours show them.
+        return f"cannot be read: {found.error.rstrip('.')}"
+    return f"cannot be read: {found.error.rstrip('.')}. It has {len(found.content):,} bytes and begins with {begins}"

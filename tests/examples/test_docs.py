@@ -19,6 +19,7 @@ PAGES = [
     "sinks.md",
     "files.md",
     "writing-a-source.md",
+    "writing-a-sink.md",
     "writing-an-operator.md",
 ]
 

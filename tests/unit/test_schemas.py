@@ -18,6 +18,7 @@ from firesteel.common import Row, Types
 from firesteel.common.serialization import PickledBytesSchema
 from firesteel.common.typeinfo import LocalTimeTypeInfo
 from firesteel.connectors.formats.csv_lines import Dialect, record_at, splitting
+from firesteel.connectors.undecodable import Undecodable, UndecodableRecord, UndecodableRecords
 from firesteel.datastream.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
 from firesteel.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from firesteel.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
@@ -331,3 +332,18 @@ def test_the_short_ways_through_a_line_of_csv_give_what_the_long_one_gives(diale
         text = "".join(chance.choices("ab,\"'|\t \n\r", k=chance.randint(1, 10)))
         quick, slow = outcome(lambda: split(text)), outcome(lambda: record_at(text, 0, dialect)[0])  # noqa: B023
         assert quick == slow, text
+
+
+def test_what_a_schema_says_of_a_record_is_not_said_twice() -> None:
+    schema = JsonRowDeserializationSchema.builder().type_info(PERSON).build()
+    content = b"no JSON, and more than sixty-four bytes, so that only the first of them are shown"
+    with pytest.raises(InputError) as wrong:
+        schema.deserialize(content)
+    for error in (f"InputError: {wrong.value}", "ValueError: what a schema of the user's says."):
+        found = UndecodableRecord("offset 1 of t-0", content, error)
+        with pytest.raises(InputError) as told:
+            UndecodableRecords(Undecodable.FAIL).take(found, wrong.value)
+        text = str(told.value)
+        assert text.startswith(f"The record at offset 1 of t-0 cannot be read: {error}")
+        assert text.count("bytes and begins with b'no JSON, and more") == 1
+        assert ".." not in text

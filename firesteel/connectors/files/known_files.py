@@ -25,6 +25,9 @@ __all__ = ["FileSet", "MonitoredFiles", "StaticFiles"]
 
 logger = logging.getLogger("firesteel.connectors.files")
 
+NAMED = 64
+"""So many names of files that are still to be read are in the record of a static set."""
+_SHOWN = 3
 _CHUNK_ENTRIES = 4096
 _ENTRY_BYTES = 12
 _ENTRY_CHARS = 16
@@ -62,7 +65,8 @@ class StaticFiles(FileSet):
 
     So the name of the last one that was begun tells which ones have been: the record does not grow with their number.
     A program that is built anew, to go on, lists anew. Files that are newer than the newest of the first list do not
-    belong to it; how many of the others are left must be the same.
+    belong to it; how many of the others are left must be the same. The record has the names of those that come next,
+    for an error that names the one that is missing.
     """
 
     bounded = True
@@ -76,7 +80,7 @@ class StaticFiles(FileSet):
 
     def first(self) -> dict[str, Any]:
         newest = max((file.modified for file in self._files), default=0)
-        return {"after": "", "left": len(self._files), "newest": newest}
+        return {"after": "", "left": len(self._files), "newest": newest, "next": _names(self._files[:NAMED])}
 
     def within(self, size: int) -> bool:
         return sum(file.size for file in self._files) <= size
@@ -91,25 +95,30 @@ class StaticFiles(FileSet):
     def _found_again(self, record: dict[str, Any]) -> tuple[FileInfo, ...]:
         behind = [file for file in self._files if file.path > record["after"]]
         found = tuple(file for file in behind if file.modified <= record["newest"])
-        missing = record["left"] - len(found)
-        if missing > 0:
-            newer = [file.path for file in behind if file.modified > record["newest"]]
-            hint = f" Changed since, or new: {', '.join(newer[:3])}{', …' if len(newer) > 3 else ''}." if newer else ""
-            after = f" behind {record['after']}" if record["after"] else ""
-            raise InputError(
-                f"The job had {record['left']} files left to read{after}, and {missing} of them are gone or were "
-                f"changed.{hint} Put them back as they were to go on, or start the job without its checkpoint or "
-                "savepoint."
-            )
-        return found
+        there = {file.path for file in found}
+        prefix, names = record.get("next", ("", ()))
+        missing = [prefix + name for name in names if prefix + name not in there]
+        others = max(0, record["left"] - len(found) - len(missing))
+        if not missing and not others:
+            return found
+        after = f" behind {record['after']}" if record["after"] else ""
+        newer = {file.path for file in behind}
+        what = [f"{path} {'was changed' if path in newer else 'is gone'}" for path in missing[:_SHOWN]]
+        if others + len(missing) > len(what):
+            what.append(f"{others + len(missing) - len(what)}{' more' if what else ''} are gone or were changed")
+        raise InputError(
+            f"The job had {record['left']} files left to read{after}: {', '.join(what)}. Put them back as they were to "
+            "go on, or start the job without its checkpoint or savepoint."
+        )
 
     def begun(self, record: dict[str, Any], files: Sequence[FileInfo]) -> dict[str, Any]:
         if not files:
             return record
         after = files[-1].path
         assert self._left is not None
-        left = len(self._left) - bisect.bisect_right(self._left, after, key=lambda file: file.path)
-        return {"after": after, "left": left, "newest": record["newest"]}
+        begin = bisect.bisect_right(self._left, after, key=lambda file: file.path)
+        names = _names(self._left[begin : begin + NAMED])
+        return {"after": after, "left": len(self._left) - begin, "newest": record["newest"], "next": names}
 
     def exhausted(self, record: dict[str, Any]) -> bool:
         return bool(record["left"] == 0)
@@ -223,6 +232,15 @@ class MonitoredFiles(FileSet):
             text += base64.b64encode(entries).decode()
             chunks[-1] = [text, max(modified, *(file.modified for file in added))]
         return {"seen": chunks, "newest": newest}
+
+
+def _names(files: Sequence[FileInfo]) -> list[Any]:
+    """The paths, as the folder of the first and, where they are below it, the rest of each."""
+    if not files:
+        return ["", []]
+    folder = files[0].path.rpartition("/")[0] + "/"
+    inside = all(file.path.startswith(folder) for file in files)
+    return [folder if inside else "", [file.path.removeprefix(folder) if inside else file.path for file in files]]
 
 
 def _hash(path: str) -> bytes:
