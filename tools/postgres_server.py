@@ -10,13 +10,11 @@ Nothing of it is safe for data that matters: it does not wait for the disk. It s
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import glob
 import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from local_server import ends_with_its_parent, free_ports
 
 USER, PASSWORD, DATABASE = "firesteel", "sup3r s3cret&word", "firesteel"
 SECONDS_TO_START = 60
@@ -53,18 +53,6 @@ def _unprivileged() -> _Account | None:
             entry = pwd.getpwnam(name)
             return _Account(entry.pw_uid, entry.pw_gid)
     raise RuntimeError("run as root, and there is no account 'postgres' or 'nobody' to run PostgreSQL as")
-
-
-def _ends_with_its_parent() -> None:
-    """Also if that is killed: asks Linux for a signal. Called after the change of the account, which would undo it."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(1, signal.SIGINT)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _children(pid: int) -> list[int]:
@@ -146,7 +134,7 @@ class PostgresServer:
 
     def _start(self, account: _Account | None) -> None:
         assert self._folder is not None
-        self.port = self.port or _free_port()
+        self.port = self.port or free_ports(1)[0]
         settings = {
             "listen_addresses": "127.0.0.1",
             "port": self.port,
@@ -166,7 +154,8 @@ class PostgresServer:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=_ends_with_its_parent,
+                # After the change of the account, which would undo it.
+                preexec_fn=lambda: ends_with_its_parent(signal.SIGINT),
                 **self._run(account),
             )
         self._wait()

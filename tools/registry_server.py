@@ -8,121 +8,60 @@ Tests use it. It is fetched once by Maven and kept in Firesteel's cache. From a 
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import os
-import shutil
-import signal
-import socket
-import subprocess
 import sys
 import tarfile
-import tempfile
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-from types import TracebackType
 
-from kafka_server import java
+import local_server
+from local_server import LocalServer, fetched, free_ports, maven, run_with, why_no_java_server
+
+__all__ = ["VERSION", "RegistryServer", "cache", "installed", "why_not"]
 
 VERSION = "3.0.9"
-SECONDS_TO_START = 120
 _ARTIFACT = f"io.apicurio:apicurio-registry-app:{VERSION}:tar.gz:all"
-_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 
 def cache() -> Path:
     """Where the registry is, or will be."""
-    root = os.environ.get("FIRESTEEL_CACHE_DIR") or Path(
-        os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "firesteel"
-    )
-    return Path(root) / f"apicurio-{VERSION}"
+    return local_server.cache(f"apicurio-{VERSION}")
 
 
 def why_not() -> str | None:
     """What is missing to run a registry here; None if nothing is."""
-    if java() is None:
-        return "no schema registry: there is no java on the path"
-    if not cache().is_dir() and shutil.which("mvn") is None:
-        return "no schema registry: Maven is needed to fetch it (Debian: apt-get install maven)"
-    return None
+    return why_no_java_server("schema registry", cache())
 
 
 def installed() -> Path:
     """The folder with the registry's jars, fetched if need be."""
-    folder = cache()
-    if folder.is_dir():
-        return folder
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise RuntimeError(str(why_not()))
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    # Aside first: a folder by the right name is complete.
-    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        command = [maven, "-q", "-B", "dependency:copy", f"-Dartifact={_ARTIFACT}", f"-DoutputDirectory={aside}"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=aside)
-        if done.returncode != 0:
-            raise RuntimeError(f"Maven could not fetch the registry:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-        (archive,) = aside.glob("*.tar.gz")
+
+    def fetch(folder: Path) -> None:
+        maven("copy", f"-Dartifact={_ARTIFACT}", into=folder, what="the schema registry")
+        (archive,) = folder.glob("*.tar.gz")
         with tarfile.open(archive) as packed:
-            packed.extractall(aside, filter="data")
+            packed.extractall(folder, filter="data")
         archive.unlink()
-        with contextlib.suppress(OSError):
-            # Another process may have been faster.
-            aside.rename(folder)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-    return folder
+
+    return fetched(cache(), fetch)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _ends_with_its_parent() -> None:
-    """Also if that is killed: asks Linux for a signal."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-
-
-class RegistryServer:
+class RegistryServer(LocalServer):
     """A registry between ``with`` and its end."""
+
+    name = "schema registry"
 
     def __init__(self) -> None:
         self._port = 0
-        self._folder: Path | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        super().__init__()
 
     @property
     def url(self) -> str:
         """The address of Confluent's API."""
         return f"http://127.0.0.1:{self._port}/apis/ccompat/v7"
 
-    @property
-    def log(self) -> str:
-        """What the registry has said."""
-        assert self._folder is not None
-        return (self._folder / "log").read_text(errors="replace")
-
-    def __enter__(self) -> RegistryServer:
-        self._folder = Path(tempfile.mkdtemp(prefix="firesteel-registry-"))
-        self._port = _free_port()
-        try:
-            self._start()
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
-        return self
-
-    def _start(self) -> None:
-        assert self._folder is not None
-        found = java()
-        if found is None:
-            raise RuntimeError(str(why_not()))
+    def _set_up(self) -> None:
+        (self._port,) = free_ports(1)
         settings = {
             "QUARKUS_HTTP_HOST": "127.0.0.1",
             "QUARKUS_HTTP_PORT": str(self._port),
@@ -130,21 +69,8 @@ class RegistryServer:
             "APICURIO_STORAGE_SQL_KIND": "h2",
         }
         (jar,) = installed().glob("*-runner.jar")
-        with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [found, *_JVM, "-jar", str(jar)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=self._folder,
-                env=os.environ | settings,
-                preexec_fn=_ends_with_its_parent,
-            )
-        end = time.monotonic() + SECONDS_TO_START
-        while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"The registry did not start:\n{self.log[-4000:]}")
-            time.sleep(0.1)
+        self._process = self._java("-Xmx256m", "-jar", str(jar), env=settings)
+        self._wait_until(self._answers)
 
     def _answers(self) -> bool:
         try:
@@ -153,20 +79,6 @@ class RegistryServer:
         except (OSError, urllib.error.URLError):
             return False
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-
 
 if __name__ == "__main__":
-    if len(sys.argv) == 1:
-        # Nothing to run: whoever calls wants it to be there later.
-        print(installed())
-        sys.exit()
-    with RegistryServer() as server:
-        sys.exit(subprocess.call(sys.argv[1:], env=os.environ | {"FIRESTEEL_SCHEMA_REGISTRY": server.url}))
+    sys.exit(run_with(RegistryServer, installed, "FIRESTEEL_SCHEMA_REGISTRY", "url"))

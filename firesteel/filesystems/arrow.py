@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import io
 from collections.abc import Iterator
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from pyarrow import fs
 
@@ -15,10 +14,10 @@ from firesteel.filesystems.hdfs import arrow_of_hdfs, has_client
 from firesteel.filesystems.options import StorageOptions
 from firesteel.filesystems.paths import S3_SCHEMES, scheme_of
 from firesteel.filesystems.port import FileInfo
+from firesteel.filesystems.streams import buffered_input, buffered_output
 
 __all__ = ["ArrowFileSystem", "arrow_of"]
 
-_BUFFER = 1 << 20
 KNOWN = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs")
 """Schemes that Arrow knows. Hadoop may know more, for checkpoints."""
 
@@ -111,27 +110,26 @@ class ArrowFileSystem:
 
     def info(self, path: str) -> FileInfo | None:
         found = self._info(path)
-        return self._told(found) if found.type == fs.FileType.File else None
+        return self._info_of(found) if found.type == fs.FileType.File else None
 
-    def _told(self, found: Any) -> FileInfo:
+    def _info_of(self, found: Any) -> FileInfo:
         return FileInfo(self._prefix + found.path, int(found.size), int(found.mtime_ns or 0))
 
     def walk(self, folder: str) -> Iterator[FileInfo]:
         selector = fs.FileSelector(self._inner(folder), allow_not_found=True, recursive=True)
         for found in self._system.get_file_info(selector):
             if found.type == fs.FileType.File:
-                yield self._told(found)
+                yield self._info_of(found)
 
     def names(self, folder: str) -> Iterator[str]:
         return (found.path for found in self.walk(folder))
 
     def open_input(self, path: str) -> BinaryIO:
-        return cast("BinaryIO", io.BufferedReader(self._system.open_input_file(self._inner(path)), _BUFFER))
+        return buffered_input(self._system.open_input_file(self._inner(path)))
 
     def open_output(self, path: str) -> BinaryIO:
         self.make_folder(path.rpartition("/")[0])
-        opened = self._system.open_output_stream(self._inner(path), compression=None)
-        return cast("BinaryIO", io.BufferedWriter(_Output(opened), _BUFFER))
+        return buffered_output(self._system.open_output_stream(self._inner(path), compression=None))
 
     def sync(self, file: BinaryIO) -> None:
         raise NotImplementedError("An object is durable when it is complete.")
@@ -140,28 +138,3 @@ class ArrowFileSystem:
         # An object is copied within the store, and then deleted: the copy appears at once, as a whole.
         self.make_folder(target.rpartition("/")[0])
         self._system.move(self._inner(source), self._inner(target))
-
-
-class _Output(io.RawIOBase):
-    """Arrow's stream as Python's buffers want one: it says how much it has taken, and where it is."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        self._written = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        size = len(data)
-        self._stream.write(data)
-        self._written += size
-        return size
-
-    def tell(self) -> int:
-        return self._written
-
-    def close(self) -> None:
-        if not self.closed:
-            self._stream.close()
-        super().close()

@@ -11,15 +11,15 @@ import functools
 import io
 import os
 from collections.abc import Iterator
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from firesteel.errors import ConfigurationError
 from firesteel.filesystems.port import FileInfo
+from firesteel.filesystems.streams import buffered_input, buffered_output
 
 __all__ = ["HdfsFileSystem", "arrow_of_hdfs", "has_client"]
 
-_BUFFER = 1 << 20
 _NANOS_PER_MILLI = 1_000_000
 
 
@@ -106,14 +106,16 @@ class HdfsFileSystem:
 
     def info(self, path: str) -> FileInfo | None:
         found = self._status(path)
-        return None if found is None or found.isdir else self._told(found)
+        return None if found is None or found.isdir else self._info_of(found)
 
-    def _told(self, found: Any) -> FileInfo:
+    def _info_of(self, found: Any) -> FileInfo:
         return FileInfo(self._address + found.path, int(found.length), int(found.modification_time) * _NANOS_PER_MILLI)
 
     def walk(self, folder: str) -> Iterator[FileInfo]:
         try:
-            yield from (self._told(one) for one in self._client.list_status(self._inner(folder), True) if not one.isdir)
+            yield from (
+                self._info_of(one) for one in self._client.list_status(self._inner(folder), True) if not one.isdir
+            )
         except FileNotFoundError:
             return
 
@@ -121,11 +123,11 @@ class HdfsFileSystem:
         return (found.path for found in self.walk(folder))
 
     def open_input(self, path: str) -> BinaryIO:
-        return cast("BinaryIO", io.BufferedReader(_Input(self._client.read(self._inner(path))), _BUFFER))
+        return buffered_input(_Input(self._client.read(self._inner(path))))
 
     def open_output(self, path: str) -> BinaryIO:
         self.make_folder(path.rpartition("/")[0])
-        return cast("BinaryIO", io.BufferedWriter(_Output(self._client.create(self._inner(path))), _BUFFER))
+        return buffered_output(self._client.create(self._inner(path)))
 
     def sync(self, file: BinaryIO) -> None:
         raise NotImplementedError("A file is durable when it is complete.")
@@ -160,28 +162,3 @@ class _Input(io.RawIOBase):
         content = self._reader.read(len(buffer))
         buffer[: len(content)] = content
         return len(content)
-
-
-class _Output(io.RawIOBase):
-    """The client's writer as Python's buffers want one: it knows where it is."""
-
-    def __init__(self, writer: Any) -> None:
-        self._writer = writer
-        self._written = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        size = len(data)
-        self._writer.write(bytes(data))
-        self._written += size
-        return size
-
-    def tell(self) -> int:
-        return self._written
-
-    def close(self) -> None:
-        if not self.closed:
-            self._writer.close()
-        super().close()

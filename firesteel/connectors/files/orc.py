@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from firesteel.common.serialization import BulkWriter, BulkWriterFactory
-from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.files.arrow import arrow_schema
-from firesteel.connectors.files.bulk_format import Block, BulkFormat
+from firesteel.connectors.files.bulk_format import Block
 from firesteel.connectors.files.column_writing import GROUP, ColumnWriter
-from firesteel.connectors.files.columns import RowColumns
 from firesteel.connectors.files.file_format import InputFile
+from firesteel.connectors.files.row_format import ColumnarRowFormat
 from firesteel.errors import InputError, ProgramError
 
 __all__ = ["OrcRowFormat", "OrcWriterFactory", "orc_options"]
@@ -83,16 +82,8 @@ class _OrcWriter(ColumnWriter):
         self._writer.close()
 
 
-class OrcRowFormat(BulkFormat[Any]):
+class OrcRowFormat(ColumnarRowFormat):
     """Reads ORC files as rows. Its blocks are stripes."""
-
-    bytes_per_record = 16
-
-    def __init__(self, columns: RowColumns, batch_size: int) -> None:
-        self._columns, self._batch_size = columns, batch_size
-
-    def get_produced_type(self) -> TypeInformation | None:
-        return self._columns.declared
 
     def blocks(self, file: InputFile) -> Sequence[Block]:
         with file.open_arrow() as source:

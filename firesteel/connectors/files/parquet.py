@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from firesteel.common.serialization import BulkWriter, BulkWriterFactory
-from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.files.arrow import arrow_schema
-from firesteel.connectors.files.bulk_format import Block, BulkFormat
+from firesteel.connectors.files.bulk_format import Block
 from firesteel.connectors.files.column_writing import GROUP, ColumnWriter
-from firesteel.connectors.files.columns import RowColumns
 from firesteel.connectors.files.file_format import InputFile
+from firesteel.connectors.files.row_format import ColumnarRowFormat
 from firesteel.errors import InputError
 
 __all__ = ["ParquetRowFormat", "ParquetWriterFactory", "parquet_blocks", "parquet_file"]
@@ -43,16 +42,8 @@ class _ParquetWriter(ColumnWriter):
         self._writer.close()
 
 
-class ParquetRowFormat(BulkFormat[Any]):
+class ParquetRowFormat(ColumnarRowFormat):
     """Reads Parquet files as rows. Its blocks are row groups."""
-
-    bytes_per_record = 16
-
-    def __init__(self, columns: RowColumns, batch_size: int) -> None:
-        self._columns, self._batch_size = columns, batch_size
-
-    def get_produced_type(self) -> TypeInformation | None:
-        return self._columns.declared
 
     def blocks(self, file: InputFile) -> Sequence[Block]:
         return parquet_blocks(file)

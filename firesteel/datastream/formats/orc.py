@@ -6,9 +6,7 @@ from typing import Any
 
 from firesteel.common.configuration import Configuration
 from firesteel.common.serialization import BulkWriterFactory
-from firesteel.connectors.files.columns import RowColumns
 from firesteel.connectors.files.orc import OrcRowFormat, OrcWriterFactory, orc_options
-from firesteel.errors import ProgramError
 
 __all__ = ["OrcBulkWriters", "OrcColumnarRowInputFormat"]
 
@@ -30,15 +28,3 @@ class OrcColumnarRowInputFormat(OrcRowFormat):
     :meth:`firesteel.datastream.connectors.file_system.FileSource.for_bulk_file_format`. PyFlink has no reader of ORC;
     this one is named like Flink's and takes what :class:`~firesteel.datastream.formats.parquet.\
 ParquetColumnarRowInputFormat` takes."""
-
-    def __init__(
-        self,
-        row_type: Any,
-        hadoop_config: Any = None,
-        batch_size: int = 2048,
-        is_utc_timestamp: bool = False,
-        is_case_sensitive: bool = True,
-    ) -> None:
-        if not isinstance(batch_size, int) or batch_size < 1:
-            raise ProgramError(f"batch_size is a number of rows of at least 1, got {batch_size!r}.")
-        super().__init__(RowColumns(row_type, is_utc_timestamp, is_case_sensitive), batch_size)

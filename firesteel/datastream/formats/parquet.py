@@ -6,11 +6,9 @@ from typing import Any
 
 from firesteel.common.serialization import BulkWriterFactory
 from firesteel.connectors.files.avro_parquet import AvroParquetFormat, AvroParquetWriterFactory
-from firesteel.connectors.files.columns import RowColumns
 from firesteel.connectors.files.parquet import ParquetRowFormat, ParquetWriterFactory
 from firesteel.connectors.files.stream_format import StreamFormat
 from firesteel.connectors.formats.avro_records import AvroSchema
-from firesteel.errors import ProgramError
 
 __all__ = ["AvroParquetReaders", "AvroParquetWriters", "ParquetBulkWriters", "ParquetColumnarRowInputFormat"]
 
@@ -61,15 +59,3 @@ class ParquetColumnarRowInputFormat(ParquetRowFormat):
     it says SQL_TIMESTAMP they become what the clock showed: that of UTC with ``is_utc_timestamp``, else this
     machine's. ``batch_size`` is how many rows are read at once. ``hadoop_config`` is accepted; there is no Hadoop here.
     """
-
-    def __init__(
-        self,
-        row_type: Any,
-        hadoop_config: Any = None,
-        batch_size: int = 2048,
-        is_utc_timestamp: bool = False,
-        is_case_sensitive: bool = True,
-    ) -> None:
-        if not isinstance(batch_size, int) or batch_size < 1:
-            raise ProgramError(f"batch_size is a number of rows of at least 1, got {batch_size!r}.")
-        super().__init__(RowColumns(row_type, is_utc_timestamp, is_case_sensitive), batch_size)
