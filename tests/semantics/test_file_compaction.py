@@ -10,12 +10,14 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
+from kit import eventually
 from s3kit import Bucket
 
 from firesteel.common import Encoder, Types, WatermarkStrategy
 from firesteel.connectors.files.committer import FileCommitter
 from firesteel.connectors.files.writer import FileWriter
 from firesteel.datastream.connectors.base import CommitterContext, SinkIdentity, WriterContext
+from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.file_system import (
     BucketAssigner,
     FileCompactor,
@@ -287,6 +289,59 @@ def test_every_record_once_whatever_step_a_process_ends_at(
         assert hidden(folder) == []
         dies_at += 1
     assert dies_at > 12, "there were as many steps to end at"
+
+
+def test_intervals_without_a_commit_count_as_checkpoints(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, True)
+    bench.settings = sink(str(tmp_path), after(4))._settings
+    committer, context = bench.committer()
+    compaction = committer._compaction
+
+    def commit(checkpoint: int, *numbers: int) -> None:
+        context._checkpoint_id = checkpoint
+        committer.commit(bench.batch(*numbers))
+
+    def silence(intervals: int) -> None:
+        for _ in range(intervals):
+            compaction.silent()
+        wait(compaction._running.values())
+
+    try:
+        # Silence before there is anything makes nothing due later.
+        silence(5)
+        commit(7, 0, 1)
+        silence(2)
+        assert visible(tmp_path) == []
+        silence(1)
+        assert numbers_in(tmp_path) == [0, 1], "the fourth one"
+        # What comes later has its own time.
+        commit(8, 2, 3)
+        silence(1)
+        commit(9, 4, 5)
+        assert numbers_in(tmp_path) == [0, 1]
+        commit(10, 6, 7)
+        wait(compaction._running.values())
+        assert numbers_in(tmp_path) == list(range(8))
+    finally:
+        committer.close()
+    assert hidden(tmp_path) == []
+
+
+def test_a_stream_that_went_idle_is_compacted_while_the_job_runs(tmp_path: Path) -> None:
+    env = memory_environment(config={"firesteel.batch.max-records": "10"})
+    # The job goes on, and brings this sink nothing more.
+    endless = DataGeneratorSource(lambda index: index, records_per_second=100)
+    builder = FileSink.for_row_format(str(tmp_path), TEXT).with_bucket_assigner(ByParity())
+    builder.with_rolling_policy(EVERY_BATCH).with_bucket_check_interval(50).enable_compact(after(4), CONCAT)
+    few = env.from_source(endless, NONE, "numbers").filter(lambda n: n < 3).map(str)
+    few.sink_to(builder.build()).uid("sink")
+    client = env.execute_async("idle")
+    try:
+        assert eventually(lambda: numbers_in(tmp_path) == [0, 1, 2])
+    finally:
+        client.cancel().result()
+    assert numbers_in(tmp_path) == [0, 1, 2]
+    assert hidden(tmp_path) == []
 
 
 def test_a_log_of_a_newer_version_is_refused(tmp_path: Path) -> None:

@@ -20,7 +20,13 @@ BLOCK = 1 << 20
 class FileCommitter(Committer):
     """Steps 3 and 5 of :mod:`firesteel.connectors.files`."""
 
-    def __init__(self, base: str, context: CommitterContext, compaction: CompactionSettings | None = None) -> None:
+    def __init__(
+        self,
+        base: str,
+        context: CommitterContext,
+        compaction: CompactionSettings | None = None,
+        idle_seconds: float = 60.0,
+    ) -> None:
         self._context = context
         self._layout = Layout(base, context.name_prefix(), context.file_system(base))
         self._files = self._layout.files
@@ -29,7 +35,7 @@ class FileCommitter(Committer):
         if self._files.appends:
             os.makedirs(base, exist_ok=True)
             self._known = self._ledger.read()
-        self._compaction = Compaction(self._layout, context.name_prefix(), compaction)
+        self._compaction = Compaction(self._layout, context.name_prefix(), compaction, idle_seconds)
 
     # Live
 

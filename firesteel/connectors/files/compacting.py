@@ -12,7 +12,8 @@ of a bucket become one file:
 4. The parts are deleted, and the log forgets them.
 
 When an attempt begins, and when the job ends, all that waits is put together, whatever the strategy says: nothing that
-was committed stays hidden without a job.
+was committed stays hidden without a job. A stream that brings nothing has no commits; for parts that wait, each
+interval without one counts as a checkpoint.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -60,8 +62,17 @@ class _Log:
 class Compaction:
     """One sink's, in the driver. The log belongs to one process at a time, as the sink's commits do."""
 
-    def __init__(self, layout: Layout, prefix: str, settings: CompactionSettings | None) -> None:
+    def __init__(
+        self, layout: Layout, prefix: str, settings: CompactionSettings | None, idle_seconds: float = 60.0
+    ) -> None:
         self._layout, self._files, self._settings = layout, layout.files, settings
+        self._idle_seconds = idle_seconds
+        self._checkpoint = 0
+        """The last one, with those that silence counts for."""
+        self._ahead = 0
+        """How many those are."""
+        self._ticker: threading.Thread | None = None
+        self._over = threading.Event()
         self._path = joined(layout.base, f".{prefix}.compaction")
         self._lock = threading.RLock()
         self._pool: ThreadPoolExecutor | None = None
@@ -81,6 +92,8 @@ class Compaction:
         """These parts are committed. Raises what went wrong in a thread since the last call."""
         self._raise_failures()
         with self._lock:
+            checkpoint += self._ahead
+            self._checkpoint = max(checkpoint, self._checkpoint)
             for path in paths:
                 found = self._files.info(self._layout.hidden(path))
                 if found is None and not self._files.exists(self._layout.final(path)):
@@ -89,13 +102,49 @@ class Compaction:
                     self._log.waiting[path] = Waiting(path, found.size, checkpoint)
             if paths:
                 self._write()
-            for group in self._due(checkpoint):
-                self._taken.update(one.path for one in group)
-                if self._pool is None:
-                    assert self._settings is not None
-                    threads = self._settings.strategy.num_compact_threads
-                    self._pool = ThreadPoolExecutor(threads, thread_name_prefix="firesteel-compaction")
-                self._running[group[0].path] = self._pool.submit(self._compact, group)
+            self._compact_due()
+            self._listen_for_silence()
+
+    def _compact_due(self) -> None:
+        for group in self._due(self._checkpoint):
+            self._taken.update(one.path for one in group)
+            if self._pool is None:
+                assert self._settings is not None
+                threads = self._settings.strategy.num_compact_threads
+                self._pool = ThreadPoolExecutor(threads, thread_name_prefix="firesteel-compaction")
+            self._running[group[0].path] = self._pool.submit(self._compact, group)
+
+    # Silence
+
+    def silent(self) -> None:
+        """An interval without a commit is over: it counts as a checkpoint for the parts that wait."""
+        with self._lock:
+            if any(path not in self._taken for path in self._log.waiting):
+                self._ahead += 1
+                self._checkpoint += 1
+                self._compact_due()
+
+    def _listen_for_silence(self) -> None:
+        assert self._settings is not None
+        if self._ticker is None and self._log.waiting and self._settings.strategy.num_checkpoints_before_compaction > 0:
+            self._over.clear()
+            self._ticker = threading.Thread(target=self._tick, name="firesteel-compaction-silence", daemon=True)
+            self._ticker.start()
+
+    def _tick(self) -> None:
+        seen, due = self._checkpoint, time.monotonic() + self._idle_seconds
+        while not self._over.wait(max(0.0, due - time.monotonic())):
+            # A process that stood still may have been overtaken by another one: nothing is done before that is known.
+            stood_still = time.monotonic() - due > self._idle_seconds
+            if self._checkpoint == seen and not stood_still:
+                self.silent()
+            seen, due = self._checkpoint, time.monotonic() + self._idle_seconds
+
+    def _stop_listening(self) -> None:
+        self._over.set()
+        if self._ticker is not None:
+            self._ticker.join()
+            self._ticker = None
 
     def _raise_failures(self) -> None:
         for first in [first for first, future in self._running.items() if future.done()]:
@@ -175,6 +224,7 @@ class Compaction:
 
     def finish(self) -> None:
         """Brings all that waits before readers."""
+        self._stop_listening()
         running, self._running = self._running, {}
         for future in running.values():
             future.result()
@@ -193,6 +243,7 @@ class Compaction:
                     self._show(one.path)
 
     def close(self) -> None:
+        self._stop_listening()
         if self._pool is not None:
             self._pool.shutdown(wait=True)
 

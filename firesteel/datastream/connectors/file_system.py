@@ -139,7 +139,8 @@ class FileSink(Sink):
         return FileWriter(self._settings, context)
 
     def create_committer(self, context: CommitterContext) -> Committer:
-        return FileCommitter(self._settings.base, context, self._settings.compaction)
+        settings = self._settings
+        return FileCommitter(settings.base, context, settings.compaction, settings.check_interval / 1000)
 
     class BaseBuilder:
         """What the builders of both kinds of formats share."""
@@ -148,7 +149,8 @@ class FileSink(Sink):
             self._settings = settings
 
         def with_bucket_check_interval(self, interval: int) -> FileSink.BaseBuilder:
-            """How often, in milliseconds, parts are looked at though no records come. A minute if nothing is said."""
+            """How often, in milliseconds, parts are looked at though no records come. A minute if nothing is said.
+            For parts that wait for compaction it counts as a checkpoint."""
             if not isinstance(interval, int) or interval < 1:
                 raise ProgramError(f"The interval is a number of milliseconds of at least 1, got {interval!r}.")
             self._settings = replace(self._settings, check_interval=interval)
