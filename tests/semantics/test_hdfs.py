@@ -29,7 +29,7 @@ TEXT = Encoder.simple_string_encoder()
 FLAT = BucketAssigner.base_path_bucket_assigner()
 RESTART = {
     "restart-strategy.type": "fixed-delay",
-    "restart-strategy.fixed-delay.attempts": "3",
+    "restart-strategy.fixed-delay.attempts": "7",
     "restart-strategy.fixed-delay.delay": "0 ms",
     "firesteel.batch.max-records": "10",
 }
@@ -80,19 +80,21 @@ def test_the_port(hdfs: HdfsFolder) -> None:
     assert hdfs.names() == []
 
 
-def test_from_files_to_files_through_a_crash(hdfs: HdfsFolder) -> None:
-    point = CrashPoint.PREPARED
+def test_from_files_to_files_through_crashes(hdfs: HdfsFolder) -> None:
+    """At each point of the commit protocol, one after the other."""
+    points: dict[CrashPoint | str, list[str]] = {point: ["pass", "error"] for point in CrashPoint}
     for name in ("b", "a", "deep/c", "_hidden/d"):
         hdfs.add(f"in/{name}", b"".join(b"%s%d\n" % (name[-1].encode(), number) for number in range(20)))
     strategy = FileCompactStrategy.builder().enable_compaction_on_checkpoint(2).build()
     compacted = sink_to(hdfs.uri("compacted")).enable_compact(strategy, FileCompactor.concat_file_compactor())
-    with CommitCrashes({point: ["pass", "error"]}) as crashes:
-        env = memory_environment(2, config={**RESTART, **crashes.config})
+    with CommitCrashes(points) as crashes:
+        # About a file a batch.
+        env = memory_environment(2, config={**RESTART, **crashes.config, "firesteel.batch.max-records": "2"})
         lines = env.from_source(lines_of(hdfs.uri("in")).build(), NONE, "lines")
         lines.sink_to(sink_to(hdfs.uri("plain")).build()).uid("plain")
         lines.sink_to(compacted.build()).uid("compacted")
         env.execute("lines")
-        assert crashes.reached(point) > 1
+        assert all(crashes.reached(point) > 1 for point in points)
     expected = sorted(f"{name}{number}" for name in "abc" for number in range(20))
     assert sorted(hdfs.lines("plain")) == expected
     assert sorted(hdfs.lines("compacted")) == expected

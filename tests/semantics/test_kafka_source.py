@@ -257,6 +257,18 @@ class TestReader:
         assert self.values(forgiving, topic, 2, 5) == FIVE[3:]
         assert forgiving._deleted.get_count() == 3
 
+    def test_gone_between_planning_and_reading(self, broker: Broker, make: Callable[..., KafkaReader]) -> None:
+        """The topic was made anew, and has fewer records: what was planned is beyond its end."""
+        topic = broker.topic(FIVE)
+        with pytest.raises(InputError, match=rf"the records of {topic}-0 from offset 7 on, .* fail\.on\.data\.loss"):
+            self.values(make(), topic, 7, 9)
+        forgiving = make(fail_on_data_loss="false")
+        assert self.values(forgiving, topic, 7, 9) == []
+        assert forgiving._deleted.get_count() == 2
+        parts = forgiving.read(TopicPartition(topic, 0), [9, None, "old"], [2, None, "new", 0])
+        assert [value for part in parts if isinstance(part, Records) for value in part.values] == FIVE[:2]
+        assert self.values(forgiving, topic, 2, 5) == FIVE[2:]
+
 
 class TestEnumerator:
     """Planning by itself."""
@@ -301,9 +313,19 @@ class TestEnumerator:
         broker.make_anew(topic, [f"new{n}" for n in range(9)])
         with pytest.raises(InputError, match=rf"topic '{topic}' is another one\. It was deleted and made anew"):
             make(topic).latest(position, 3)
+        # All that the new one has was never read.
+        forgiving = make(topic, fail_on_data_loss="false")
+        next_one = forgiving.latest(position, 3)
+        offset, _, known, begin = next_one[f"{topic}-0"][1]
+        assert (offset, begin) == (3, 0)
+        assert known != position[f"{topic}-0"][1][2]
+        assert forgiving.count(position, next_one) == 3
+        last = make(topic, fail_on_data_loss="false").latest(next_one, 100)
+        assert last[f"{topic}-0"][1] == [9, None, known]
+        assert forgiving.latest(last, 100) == last
 
     def test_a_partition_that_is_shorter_than_it_was(
-        self, broker: Broker, make: Callable[..., KafkaEnumerator]
+        self, broker: Broker, make: Callable[..., KafkaEnumerator], caplog: pytest.LogCaptureFixture
     ) -> None:
         topic = broker.topic(FIVE)
         enumerator = make(topic)
@@ -311,6 +333,14 @@ class TestEnumerator:
         position[f"{topic}-0"][1][0] = 9
         with pytest.raises(InputError, match=rf"partition {topic}-0 was read up to offset 9 and now ends at 5"):
             enumerator.latest(position, 3)
+        # A broker has lost records. Those that it has were read.
+        forgiving = make(topic, fail_on_data_loss="false")
+        next_one = forgiving.latest(position, 3)
+        assert next_one[f"{topic}-0"][1][0] == 5
+        assert forgiving.count(position, next_one) == 0
+        assert "was read up to offset 9 and ends at 5 now. The job goes on at offset 5" in caplog.text
+        broker.write(topic, ["f", "g"])
+        assert forgiving.latest(next_one, 3)[f"{topic}-0"][1][0] == 7
 
     def test_the_groups_offsets_hold_up_nobody(self, broker: Broker, make: Callable[..., KafkaEnumerator]) -> None:
         topic = broker.topic(FIVE)

@@ -3,10 +3,15 @@
 The position of a partition is ``[offset, stop, topic id]``: how far it was read, where it ends if the source is
 bounded, and what tells the topic from another one of that name. All were found once, when the partition was new, and
 are in the checkpoint: a job that goes on begins and ends where it was to, whatever "latest" means by then.
+
+A partition may end before the place up to which it was read: its topic was made anew, or a broker has lost records.
+Where the user has allowed for that, the next position has a fourth item, the offset from which the batch reads instead:
+the first one of a topic that is another one, the end of one that is the same.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -14,20 +19,20 @@ from typing import Any
 
 from firesteel.connectors.kafka.errors import lost_records
 from firesteel.connectors.kafka.group_offsets import GroupOffsets
-from firesteel.connectors.kafka.offsets import Cluster, OffsetsSpec, TopicPartition
+from firesteel.connectors.kafka.offsets import SHORTER_SECONDS, Cluster, OffsetsSpec, TopicPartition, begin_of
 from firesteel.connectors.kafka.properties import KafkaProperties
 from firesteel.connectors.partitions import PartitionEnumerator
 from firesteel.errors import InputError
 
 __all__ = ["KafkaEnumerator", "Subscription"]
 
+logger = logging.getLogger("firesteel")
+
 DISCOVERY_SECONDS = 300.0
 """As in Flink: every five minutes."""
 
 LOOK_SECONDS = 10.0
 """Between two looks at whether records were deleted that are yet to be read, or a topic was made anew."""
-SETTLING_SECONDS = 1.0
-"""For so long a partition may seem to be shorter than it was: a broker that is back finds its end again."""
 
 Place = list[Any]
 
@@ -122,43 +127,72 @@ class KafkaEnumerator(PartitionEnumerator[TopicPartition]):
         return {name: [begins[one], stops.get(one), ids[one.topic]] for name, one in splits.items()}
 
     def ends(self, splits: Mapping[str, TopicPartition], positions: Mapping[str, Place]) -> Mapping[str, Place]:
-        self._look_for_losses(splits, positions)
+        anew = self._look_for_losses(splits, positions)
         latest = self._latest({one: positions[name][0] for name, one in splits.items()})
+        if any(latest[one] < positions[name][0] for name, one in splits.items()) and not anew:
+            self._looked = float("-inf")
+            anew = self._look_for_losses(splits, positions)
         ends = {}
         for name, one in splits.items():
             offset, stop, *more = positions[name]
-            if latest[one] < offset:
-                raise InputError(
-                    f"Kafka at {self._properties.servers}: partition {name} was read up to offset {offset} and now "
-                    f"ends at {latest[one]}. {_MADE_ANEW}"
-                )
-            ends[name] = [latest[one] if stop is None else min(latest[one], max(stop, offset)), stop, *more]
+            if name in anew or latest[one] < offset:
+                ends[name] = self._elsewhere(name, one, positions[name], latest[one], anew)
+            elif latest[one] == offset or (stop is not None and offset >= stop):
+                ends[name] = positions[name]
+            else:
+                ends[name] = [latest[one] if stop is None else min(latest[one], stop), stop, *more[:1]]
         return ends
+
+    def _elsewhere(
+        self, name: str, partition: TopicPartition, position: Place, latest: int, anew: Mapping[str, str]
+    ) -> Place:
+        """Where to go on in a partition that does not reach to where it was read."""
+        offset, stop, *known = position
+        if self._fails_on_loss:
+            raise InputError(
+                f"Kafka at {self._properties.servers}: partition {name} was read up to offset {offset} and now ends at "
+                f"{latest}. {_MADE_ANEW}"
+            )
+        begin = self._first[partition] if name in anew else latest
+        logger.warning(
+            "Kafka at %s: partition %s was read up to offset %d and %s. The job goes on at offset %d",
+            self._properties.servers,
+            name,
+            offset,
+            "its topic is another one now" if name in anew else f"ends at {latest} now",
+            begin,
+        )
+        end = latest if stop is None else min(latest, max(stop, begin))
+        return [end, stop, anew.get(name, *known[:1]), begin]
 
     def _latest(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         begun = time.monotonic()
         while True:
             latest = self._brokers.latest(positions)
             settled = all(latest[one] >= offset for one, offset in positions.items())
-            if settled or time.monotonic() - begun > SETTLING_SECONDS:
+            if settled or time.monotonic() - begun > SHORTER_SECONDS:
                 return latest
             time.sleep(0.1)
 
-    def _look_for_losses(self, splits: Mapping[str, TopicPartition], positions: Mapping[str, Place]) -> None:
+    def _look_for_losses(
+        self, splits: Mapping[str, TopicPartition], positions: Mapping[str, Place]
+    ) -> Mapping[str, str]:
+        """The partitions whose topic is another one than it was, with its id. Looks from time to time only."""
         if time.monotonic() - self._looked < LOOK_SECONDS or not splits:
-            return
+            return {}
         ids = self._brokers.topic_ids(one.topic for one in splits.values())
-        for name, one in splits.items():
-            known = positions[name][2:]
-            if known and known[0] != ids[one.topic]:
-                raise InputError(
-                    f"Kafka at {self._properties.servers}: topic {one.topic!r} is another one. {_MADE_ANEW}"
-                )
+        # Positions of former versions say nothing of the topic.
+        known = {name: (*positions[name][2:3], None)[0] or ids[one.topic] for name, one in splits.items()}
+        anew = {name: ids[one.topic] for name, one in splits.items() if known[name] != ids[one.topic]}
+        if anew and self._fails_on_loss:
+            topic = splits[next(iter(anew))].topic
+            raise InputError(f"Kafka at {self._properties.servers}: topic {topic!r} is another one. {_MADE_ANEW}")
         self._first = self._brokers.earliest(splits.values())
         for name, one in splits.items():
             if self._first[one] > positions[name][0] and self._fails_on_loss:
                 raise lost_records(self._properties, name, positions[name][0], self._first[one])
         self._looked = time.monotonic()
+        return anew
 
     def finished(self, split: TopicPartition, position: Place) -> bool:
         offset, stop, *_ = position
@@ -166,12 +200,12 @@ class KafkaEnumerator(PartitionEnumerator[TopicPartition]):
 
     def limit(self, split: TopicPartition, start: Place, end: Place, records: int) -> Place:
         # What is known to be deleted takes no time.
-        first = max(start[0], self._first.get(split, 0))
+        first = max(begin_of(start, end), self._first.get(split, 0))
         return [min(end[0], first + records), *end[1:]]
 
     def record_count(self, start: Place, end: Place) -> int:
         # Too many where there are gaps: compacted records, the marks of transactions.
-        return int(end[0] - start[0])
+        return int(end[0] - begin_of(start, end))
 
     def checkpointed(self, positions: Mapping[str, Place]) -> None:
         if self._group is not None:
@@ -179,8 +213,9 @@ class KafkaEnumerator(PartitionEnumerator[TopicPartition]):
 
 
 _MADE_ANEW = (
-    "It was deleted and made anew, or a broker has lost records. Start the job without its checkpoint, or from a "
-    "savepoint with another uid for the source."
+    "It was deleted and made anew, or a broker has lost records. Set the source's property fail.on.data.loss to "
+    "'false' to go on with what there is now, or start the job without its checkpoint, or from a savepoint with "
+    "another uid for the source."
 )
 
 

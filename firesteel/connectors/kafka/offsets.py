@@ -12,7 +12,7 @@ from firesteel.connectors.kafka.errors import LastError, explained, load_client
 from firesteel.connectors.kafka.properties import KafkaProperties
 from firesteel.errors import ConfigurationError, ConnectorError, InputError
 
-__all__ = ["Cluster", "OffsetsSpec", "TopicPartition"]
+__all__ = ["SHORTER_SECONDS", "Cluster", "OffsetsSpec", "TopicPartition", "begin_of"]
 
 logger = logging.getLogger("firesteel")
 
@@ -35,6 +35,8 @@ _SETTLING = (
 """What is said of a topic that was just made, or while brokers come back."""
 _UNREACHED = ("_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN")
 _SETTLING_SECONDS = 10.0
+SHORTER_SECONDS = 1.0
+"""For so long a partition may seem to be shorter than it was: a broker that is back finds its end again."""
 
 
 class TopicPartition(NamedTuple):
@@ -46,6 +48,15 @@ class TopicPartition(NamedTuple):
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def begin_of(start: Any, end: Any) -> int:
+    """The offset from which the range between two positions is read (see :mod:`.enumerator`).
+
+    >>> begin_of([7, None, "id"], [9, None, "id"]), begin_of([7, None, "id"], [3, None, "other id", 0])
+    (7, 0)
+    """
+    return int(end[3] if len(end) > 3 else start[0])
 
 
 @dataclass(frozen=True)

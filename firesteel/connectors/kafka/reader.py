@@ -19,7 +19,7 @@ from typing import Any
 
 from firesteel.connectors.kafka.deserializing import Deserializing
 from firesteel.connectors.kafka.errors import LastError, explained, load_client, lost_records
-from firesteel.connectors.kafka.offsets import TopicPartition
+from firesteel.connectors.kafka.offsets import SHORTER_SECONDS, TopicPartition, begin_of
 from firesteel.connectors.kafka.properties import KafkaProperties
 from firesteel.connectors.source import CHUNK_RECORDS, Records, SideRecords, SourceReader, SplitRange
 from firesteel.errors import ConnectorError
@@ -57,6 +57,9 @@ class _Partition:
     """The end of the partition, where the consumer has reached it."""
     floor: int = -1
     """The first offset that there is, where those before it turned out to be deleted."""
+    gone: bool = False
+    """Whether the partition ends before what is to be read."""
+    tried_again: bool = False
     paused: bool = False
 
 
@@ -105,12 +108,16 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
 
     def begin(self, ranges: Sequence[SplitRange[TopicPartition]]) -> None:
         # All of them at once: while one is read, the others are fetched.
-        new = {split: start[0] for split, start, _, _ in ranges if not self._stands_at(split, start[0])}
+        new = {
+            split: begin_of(start, end)
+            for split, start, end, _ in ranges
+            if start[:1] != [begin_of(start, end)] or not self._stands_at(split, start[0])
+        }
         if new:
             self._assign(new)
 
     def read(self, split: TopicPartition, start: Any, end: Any) -> Iterator[Records[Any] | SideRecords | int]:
-        first, behind = start[0], end[0]
+        first, behind = begin_of(start, end), end[0]
         if not self._stands_at(split, first):
             self._assign({split: first})
         partition = self._known[split]
@@ -125,6 +132,11 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
                 self._fetch(split, behind - partition.next)
         if partition.floor > first:
             self._count_deleted(split, first, min(partition.floor, behind))
+        elif partition.gone:
+            self._count_deleted(split, partition.next, behind)
+            # Whatever comes next begins anew.
+            del self._known[split]
+            self._client.incremental_unassign([self._kafka.TopicPartition(*split)])
         partition.next = behind
 
     def _stands_at(self, split: TopicPartition, first: int) -> bool:
@@ -164,7 +176,7 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
     def _is_read(partition: _Partition, behind: int) -> bool:
         if partition.waiting:
             return bool(partition.waiting[0][0].offset() >= behind)
-        return max(partition.next, partition.end, partition.floor) >= behind
+        return partition.gone or max(partition.next, partition.end, partition.floor) >= behind
 
     def _fetch(self, split: TopicPartition, wanted: int) -> None:
         """Waits for messages of this partition. Those of others are kept for later."""
@@ -245,20 +257,38 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
 
     def _go_on_behind_deleted(self, place: TopicPartition, known: _Partition) -> None:
         here = self._kafka.TopicPartition(*place)
-        try:
-            first, _ = self._client.get_watermark_offsets(here, _LOOK_SECONDS)
-        except self._kafka.KafkaException as error:
-            raise self._explained(error, f"reading {place.name} from offset {known.next}") from None
-        if self._fails_on_loss or first <= known.next:
+        first, end = self._bounds(place, known.next)
+        if first <= known.next <= end and not known.tried_again:
+            # A broker that is back has found its end again.
+            known.tried_again = True
+            first = known.next
+        elif self._fails_on_loss:
             raise lost_records(self._properties, place.name, known.next, first)
-        known.floor = first
+        elif first <= known.next:
+            known.gone = True
+            return
+        else:
+            known.floor = first
         self._client.incremental_unassign([here])
         self._client.incremental_assign([self._kafka.TopicPartition(*place, first)])
+
+    def _bounds(self, place: TopicPartition, wanted: int) -> tuple[int, int]:
+        """The first offset of a partition and the one behind its last, which a broker that is back may have to find."""
+        begun = time.monotonic()
+        while True:
+            try:
+                here = self._kafka.TopicPartition(*place)
+                first, end = self._client.get_watermark_offsets(here, _LOOK_SECONDS)
+            except self._kafka.KafkaException as error:
+                raise self._explained(error, f"reading {place.name} from offset {wanted}") from None
+            if end >= wanted or time.monotonic() - begun > SHORTER_SECONDS:
+                return int(first), int(end)
+            time.sleep(0.1)
 
     def _count_deleted(self, split: TopicPartition, first: int, end: int) -> None:
         self._deleted.inc(end - first)
         logger.warning(
-            "%s: the records from offset %d to %d were deleted before they were read", split.name, first, end - 1
+            "%s: the records from offset %d to %d were gone before they were read", split.name, first, end - 1
         )
 
     def _explained(self, error: Any, doing: str) -> ConnectorError:
