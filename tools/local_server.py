@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import random
 import shutil
 import signal
 import socket
@@ -109,12 +110,24 @@ def _without_maven(what: str) -> str:
 
 
 def free_ports(number: int) -> list[int]:
-    """As many ports of loopback that nobody listens on."""
+    """Ports that the system gives to no connection of anybody: a server that was killed gets its own again."""
+    with contextlib.suppress(OSError):
+        end = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+        return _free_of(random.sample(range(10_000, end), 50 + number), number)
+    return _free_of([0] * number, number)
+
+
+def _free_of(candidates: list[int], number: int) -> list[int]:
     with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(number)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
+        found: list[int] = []
+        for candidate in candidates:
+            probe = stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", candidate))
+                found.append(int(probe.getsockname()[1]))
+            if len(found) == number:
+                return found
+    raise OSError("there are no free ports")
 
 
 def ends_with_its_parent(how: int = signal.SIGKILL) -> None:

@@ -6,13 +6,14 @@ If a new version of that package moves them, this is the file that says so.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import confluent_kafka
 import pytest
 from kafkakit import QUIET, Broker
 
+from firesteel.connectors.kafka.markers import Markers
 from firesteel.connectors.kafka.properties import KafkaProperties
 from firesteel.connectors.kafka.transactions import LostTransactionsError, Transaction, Transactions
 from firesteel.errors import ConnectorError, FailureKind
@@ -112,6 +113,66 @@ def test_what_a_broker_refuses_for_good_is_not_tried_for_long(
     with pytest.raises(ConnectorError, match="Grant the user the rights to write and to describe") as caught:
         transactions.commit([known])
     assert caught.value.kind is FailureKind.PERMANENT
+    del producer
+
+
+@pytest.fixture
+def left_out(transactions: Transactions, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[Transaction, Any]]:
+    """Makes a coordinator say of an open transaction that it is complete, as one does that has left its markers out."""
+    describe = transactions.describe
+
+    def complete(name: str) -> dict[Transaction, Any]:
+        found = describe([name])[name]
+        told = {name: found._replace(state="CompleteCommit", partitions=())}
+        monkeypatch.setattr(transactions, "describe", lambda names: told)
+        return {found.transaction: found.partitions}
+
+    return complete
+
+
+def test_markers_that_a_coordinator_has_left_out_are_written(
+    broker: Broker, transactions: Transactions, left_out: Callable[[str], dict[Transaction, Any]]
+) -> None:
+    topic, name = broker.topic(), uuid.uuid4().hex
+    producer = opened(broker, topic, "v", name)
+    assert broker.values(topic) == []
+    Markers(transactions).wait(left_out(name))
+    assert broker.values(topic) == ["v"]
+    del producer
+
+
+def test_who_may_not_write_markers_learns_that_readers_wait(
+    broker: Broker,
+    transactions: Transactions,
+    left_out: Callable[[str], dict[Transaction, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    topic, name = broker.topic(), uuid.uuid4().hex
+    producer = opened(broker, topic, "v", name)
+    markers, missing = Markers(transactions), left_out(name)
+    monkeypatch.setattr(markers._errors, "for_code", _refusing(markers._errors))
+    markers.wait(missing)
+    assert "Grant the user ClusterAction" in caplog.text
+    assert f"{topic}-0" in caplog.text
+    del producer
+
+
+def _refusing(errors: Any) -> Callable[[int], Any]:
+    """The answers of a broker that lets nobody write markers: the second look at the partition asks for one."""
+    real, asked = errors.for_code, iter(range(100))
+    return lambda code: errors.ClusterAuthorizationFailedError if next(asked) == 2 else real(code)
+
+
+def test_topics_that_may_not_be_looked_at_are_left_alone(
+    broker: Broker, transactions: Transactions, left_out: Callable[[str], dict[Transaction, Any]]
+) -> None:
+    topic, name = broker.topic(), uuid.uuid4().hex
+    producer = opened(broker, topic, "v", name)
+    markers, missing = Markers(transactions), left_out(name)
+    markers._forbidden.add(topic)
+    markers.wait(missing)
+    assert broker.values(topic) == []
     del producer
 
 

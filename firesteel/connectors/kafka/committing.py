@@ -11,8 +11,9 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from firesteel.connectors.kafka.markers import Markers
 from firesteel.connectors.kafka.properties import KafkaProperties
-from firesteel.connectors.kafka.transactions import LostTransactionsError, Transaction, Transactions
+from firesteel.connectors.kafka.transactions import LostTransactionsError, Transaction, Transactions, TransactionState
 from firesteel.datastream.connectors.base import Committer
 from firesteel.errors import ConnectorError, FailureKind
 
@@ -21,9 +22,9 @@ __all__ = ["TransactionCommitter", "committable", "transaction_of"]
 logger = logging.getLogger("firesteel")
 
 
-def committable(transaction: Transaction, records: int) -> tuple[Any, ...]:
+def committable(prepared: TransactionState, records: int) -> tuple[Any, ...]:
     """What a writer gives out: plain data, which is kept in the checkpoint folder."""
-    return (*transaction, records)
+    return (*prepared.transaction, records, prepared.partitions)
 
 
 def transaction_of(one: Any) -> Transaction:
@@ -35,6 +36,7 @@ class TransactionCommitter(Committer):
 
     def __init__(self, properties: KafkaProperties, prefix: str) -> None:
         self._transactions = Transactions(properties)
+        self._markers = Markers(self._transactions)
         self._prefix = prefix
         self._fails_on_loss = properties.get("fail.on.data.loss") != "false"
         self._seen: set[Transaction] = set()
@@ -48,6 +50,7 @@ class TransactionCommitter(Committer):
         self._commit(committables)
 
     def _commit(self, committables: list[Any]) -> None:
+        lost: list[Transaction] = []
         try:
             self._transactions.commit(map(transaction_of, committables))
         except LostTransactionsError as error:
@@ -62,6 +65,10 @@ class TransactionCommitter(Committer):
             logger.error(
                 "%s Their %s records are lost. The job goes on (fail.on.data.loss is 'false').", error, records
             )
+            lost = error.lost
+        # Earlier versions did not keep the partitions.
+        committed = {transaction_of(one): one[5] for one in committables if len(one) > 5}
+        self._markers.wait({one: partitions for one, partitions in committed.items() if one not in lost})
 
     def _sweep(self) -> None:
         """Aborts what was open after the last commit already and is still. That commit was over before the batch after

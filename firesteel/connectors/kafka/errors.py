@@ -44,7 +44,10 @@ _MEANING: dict[str, tuple[FailureKind, str]] = {
         "The topic does not take such a record: a compacted one needs keys, and a timestamp, which is the record's "
         "event time, may be ahead of the broker's clock by message.timestamp.after.max.ms, an hour by default.",
     ),
-    "_FENCED": (_PASSING, "Another process has taken over, or has aborted the transaction."),
+    **dict.fromkeys(
+        ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"),
+        (_PASSING, "Another process has fenced this producer: it has taken over, or has aborted the transaction."),
+    ),
     "_INVALID_ARG": (_PERMANENT, "Check the properties that were set."),
     "_TRANSPORT": (_PASSING, "Check the address, and whether the brokers run."),
     "_ALL_BROKERS_DOWN": (_PASSING, "Check the address, and whether the brokers run."),

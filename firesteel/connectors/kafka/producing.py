@@ -26,6 +26,7 @@ class Producing:
         self._properties = properties
         self._last = LastError()
         self._failed: Any = None
+        self._transactional = "transactional_id" in settings
         self._weight = (False, 0)
         self.sent = 0
         """Records that were handed to the client."""
@@ -124,19 +125,33 @@ class Producing:
         except (self.kafka.KafkaException, SystemError) as error:
             raise self.explained(self._behind(error), "writing records") from None
         if self._failed is not None:
-            raise self._refused(*self._failed)
+            refused, topic, size = self._failed
+            raise self._refused(self._fatal() or refused, topic, size)
         return left
 
     def _behind(self, error: BaseException) -> Any:
-        """What a failed call is about. A SystemError is about another error, if there is more than one piece of news.
-        Or it names none: then it is what a record was refused for, or what the client has told of."""
+        """What a failed call is about. A SystemError comes from a delivery report that was handed over while the
+        client had another error to raise: it says nothing itself, and may have lost that error."""
+        fatal = self._fatal()
+        if fatal is not None:
+            return fatal
         if not isinstance(error, SystemError):
             return error
         if isinstance(error.__cause__, self.kafka.KafkaException):
             return error.__cause__
-        if self._failed is not None:
-            return self._failed[0]
-        return self._last.error or self.kafka.KafkaError(self.kafka.KafkaError._FATAL)
+        return self._failed[0] if self._failed is not None else self._last.error or error
+
+    def _fatal(self) -> Any:
+        """Why a transactional producer can do nothing any more; None if it can. Its records are reported as purged
+        then, or with an error that only follows from this one."""
+        if not self._transactional:
+            return None
+        try:
+            # Within a transaction this does nothing but to look at the producer's state.
+            self.client.begin_transaction()
+        except self.kafka.KafkaException as error:
+            return error.args[0] if error.args[0].fatal() else None
+        return None
 
     def _refused(self, error: Any, topic: str, size: int) -> ConnectorError:
         return self.explained(error, f"writing a record of {size:,} bytes to topic {topic!r}")

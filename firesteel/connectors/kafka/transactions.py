@@ -16,7 +16,7 @@ from firesteel.connectors.kafka.errors import explained, load_client, load_trans
 from firesteel.connectors.kafka.properties import KafkaProperties
 from firesteel.errors import ConnectorError, FailureKind
 
-__all__ = ["LostTransactionsError", "Transaction", "TransactionState", "Transactions"]
+__all__ = ["LostTransactionsError", "Partition", "Transaction", "TransactionState", "Transactions"]
 
 _COME_AGAIN = {
     *("ConcurrentTransactionsError", "CoordinatorLoadInProgressError", "CoordinatorNotAvailableError"),
@@ -37,6 +37,8 @@ _END_VERSION = 3
 _INIT_VERSION = 5
 
 Result = TypeVar("Result")
+Partition = tuple[str, int]
+"""A topic and a number."""
 
 
 class Transaction(NamedTuple):
@@ -54,6 +56,8 @@ class TransactionState(NamedTuple):
 
     state: str
     transaction: Transaction
+    partitions: tuple[Partition, ...] = ()
+    """Those that it has written to, while it is open."""
 
     @property
     def is_open(self) -> bool:
@@ -106,12 +110,13 @@ class Transactions:
                     if failure is errors.NoError:
                         numbers = (one.producer_id, one.producer_epoch, one.transaction_start_time_ms)
                         transaction = Transaction(one.transactional_id, *numbers)
-                        found[one.transactional_id] = TransactionState(one.transaction_state, transaction)
+                        places = tuple((of.topic, number) for of in one.topics for number in of.partitions)
+                        found[one.transactional_id] = TransactionState(one.transaction_state, transaction, places)
                     elif failure is not errors.TransactionalIdNotFoundError:
                         raise failure(one.transactional_id)
             return found
 
-        return self._ask(ask, "a look at transactions") if wanted else {}
+        return self.ask(ask, "a look at transactions") if wanted else {}
 
     def open_ones(self, prefix: str) -> list[str]:
         """The ids with this prefix that have a transaction open."""
@@ -121,7 +126,7 @@ class Transactions:
             ids = (one.transactional_id for of_broker in listed.values() for one in of_broker)
             return sorted(one for one in ids if one.startswith(prefix))
 
-        return self._ask(ask, "a list of open transactions")
+        return self.ask(ask, "a list of open transactions")
 
     def commit(self, transactions: Iterable[Transaction]) -> None:
         """Commits transactions, again where need be. Those that are neither open nor committed are lost: then it
@@ -207,7 +212,7 @@ class Transactions:
                 raise next(error for error in failures.values() if _names(error) & _ELSEWHERE)
             return failures
 
-        return self._ask(ask, doing) if requests else {}
+        return self.ask(ask, doing) if requests else {}
 
     @staticmethod
     async def _by_coordinator(client: Any, transactional_ids: Iterable[str]) -> dict[int, list[str]]:
@@ -218,7 +223,7 @@ class Transactions:
             found[node].append(name)
         return found
 
-    def _ask(self, ask: Callable[[Any], Coroutine[Any, Any, Result]], doing: str) -> Result:
+    def ask(self, ask: Callable[[Any], Coroutine[Any, Any, Result]], doing: str) -> Result:
         """Runs a conversation with the brokers, from its beginning if it was cut off. All of them may be repeated."""
         end = time.monotonic() + _PATIENCE
         while True:

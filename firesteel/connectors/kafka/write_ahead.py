@@ -19,10 +19,12 @@ from itertools import repeat
 from typing import Any
 
 from firesteel.connectors.kafka.errors import load_client
+from firesteel.connectors.kafka.markers import Markers
 from firesteel.connectors.kafka.offsets import Cluster
 from firesteel.connectors.kafka.producing import Producing
 from firesteel.connectors.kafka.properties import KafkaProperties
 from firesteel.connectors.kafka.serializing import OutgoingRecord, Serializer
+from firesteel.connectors.kafka.transactions import Transactions
 from firesteel.datastream.connectors.base import Committer, CommitterContext, SinkWriter
 from firesteel.datastream.functions import SinkFunction
 from firesteel.errors import ConnectorError, FailureKind
@@ -131,6 +133,8 @@ class WriteAheadCommitter(Committer):
 
     def __init__(self, properties: KafkaProperties, name: str, context: CommitterContext) -> None:
         self._properties, self._name, self._context = properties, name, context
+        self._transactions = Transactions(properties)
+        self._markers = Markers(self._transactions)
         self._producer: Producing | None = None
         self._groups: Cluster | None = None
         self._next = 0
@@ -171,7 +175,20 @@ class WriteAheadCommitter(Committer):
             self._groups.group_metadata(),
             _SECONDS,
         )
+        self._commit()
+        # The client does not know of that; its own commit finds it done.
         attempt("the commit of a transaction", client.commit_transaction, _SECONDS)
+
+    def _commit(self) -> None:
+        """Returns when the transaction can be read."""
+        prepared = self._transactions.describe([self._name]).get(self._name)
+        if prepared is None or not prepared.is_open:
+            raise ConnectorError(
+                f"Kafka at {self._properties.servers}: the transaction {self._name} of this batch is gone. Another "
+                "process has fenced this producer. The batch comes again."
+            )
+        self._transactions.commit([prepared.transaction])
+        self._markers.wait({prepared.transaction: prepared.partitions})
 
     def _started(self) -> Producing:
         if self._producer is not None:
@@ -193,6 +210,7 @@ class WriteAheadCommitter(Committer):
 
     def close(self) -> None:
         self._stop()
+        self._transactions.close()
         if self._groups is not None:
             self._groups.close()
             self._groups = None

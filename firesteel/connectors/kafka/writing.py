@@ -139,7 +139,7 @@ class TransactionalWriter(SinkWriter):
                 "transaction.timeout.ms, or another process has fenced it. The batch comes again."
             )
         turn.prepared = known.transaction
-        return [committable(known.transaction, turn.producer.sent)]
+        return [committable(known, turn.producer.sent)]
 
     def close(self) -> None:
         if self._open is not None:
