@@ -9,15 +9,11 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from firesteel import engine
+from firesteel.common.process_environment import submitted_with
 from firesteel.engine.submission import Submission
 from firesteel.errors import ProgramError
 
-__all__ = ["SEPARATOR", "SETTINGS", "run_program", "submission_of"]
-
-SEPARATOR = "\x1f"
-"""Stands between the settings that a program inherits through the environment."""
-SETTINGS = "FIRESTEEL_SETTINGS"
-"""The environment variable with settings; they win over config.yaml."""
+__all__ = ["run_program", "submission_of"]
 
 
 class _Submitted(BaseException):
@@ -49,17 +45,12 @@ def run_program(program: str, arguments: Sequence[str] = (), settings: str = "")
     Python file, or a zip file or a folder with a ``__main__.py``."""
     if not os.path.isfile(program) and not os.path.isfile(os.path.join(program, "__main__.py")):
         raise ProgramError(f"There is no file {program!r}.")
-    before = sys.argv, list(sys.path), os.environ.get(SETTINGS)
-    # Settings that this process inherited stay; those of the command line come later and win.
-    inherited = [before[2]] if before[2] else []
-    os.environ[SETTINGS] = SEPARATOR.join([*inherited, settings])
+    before = sys.argv, list(sys.path)
     sys.argv = [program, *arguments]
     sys.path[0] = os.path.dirname(os.path.realpath(program))
     try:
-        runpy.run_path(program, run_name="__main__")
+        # Settings that this process inherited stay; those of the command line come later and win.
+        with submitted_with(settings):
+            runpy.run_path(program, run_name="__main__")
     finally:
-        sys.argv, sys.path[:] = before[0], before[1]
-        if before[2] is None:
-            del os.environ[SETTINGS]
-        else:
-            os.environ[SETTINGS] = before[2]
+        sys.argv, sys.path[:] = before

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 
 from firesteel import programs
+from firesteel.common.process_environment import SEPARATOR
 from firesteel.common.secret import is_secret_key
 from firesteel.engine.submission import Submission
 from firesteel.errors import ProgramError
-from firesteel.programs import SEPARATOR
 
 __all__ = ["add_program", "run_program", "settings_text", "submission_of"]
 

@@ -9,7 +9,7 @@ import sys
 from firesteel.cli import submission
 from firesteel.cli.program import add_program, run_program, settings_text, warn_of_secrets
 from firesteel.cli.targets import needed_manager
-from firesteel.programs import SEPARATOR
+from firesteel.common.process_environment import SEPARATOR
 
 __all__ = ["HELP", "configure", "run"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from firesteel.cli.program import settings_text, warn_of_secrets
 from firesteel.cli.targets import is_manager
-from firesteel.programs import SEPARATOR
+from firesteel.common.process_environment import SEPARATOR
 
 if TYPE_CHECKING:
     from firesteel.cluster.client import ClusterClient

@@ -25,12 +25,12 @@ from filelock import FileLock, Timeout
 from firesteel.cluster.folders import JobFolder
 from firesteel.cluster.processes import start_of
 from firesteel.common.private_files import replace_file
+from firesteel.common.process_environment import DRIVER, take
 from firesteel.engine.processes import jvm_process
 from firesteel.errors import FiresteelError, JobCancelledError, in_a_line
 
-__all__ = ["CRASHED", "ENVIRONMENT", "Assignment", "main"]
+__all__ = ["CRASHED", "Assignment", "main"]
 
-ENVIRONMENT = "FIRESTEEL_DRIVER"
 SECONDS_TO_LOCK = 30.0
 """The driver before this one may still be on its way out."""
 CRASHED = "CRASHED"
@@ -41,7 +41,7 @@ REFUSED = 75
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a driver or a planner is told."""
+    """What a driver or a planner has to do."""
 
     job: str
     program: str
@@ -57,7 +57,7 @@ class Assignment:
     @staticmethod
     def take() -> Assignment:
         """From the environment. It is removed there: it is not for the processes that this one starts."""
-        known: dict[str, Any] = json.loads(os.environ.pop(ENVIRONMENT))
+        known: dict[str, Any] = json.loads(take(DRIVER))
         return Assignment(**{**known, "arguments": tuple(known["arguments"])})
 
 

@@ -1,4 +1,4 @@
-"""Starts planners and drivers: each in a session of its own, told by its environment what to do."""
+"""Starts planners and drivers: each in a session of its own, which learns from its environment what to do."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from firesteel.cluster import log_writer
-from firesteel.cluster.driver import ENVIRONMENT, Assignment
+from firesteel.cluster.driver import Assignment
 from firesteel.cluster.folders import JobFolder
 from firesteel.cluster.processes import Process, end_session
 from firesteel.common.private_files import replace_file
+from firesteel.common.process_environment import DRIVER, SEPARATOR, SETTINGS, environment_of_child
 from firesteel.errors import ProgramError
-from firesteel.programs import SEPARATOR, SETTINGS
 
 __all__ = ["Launcher", "Plan", "adopted", "plan_program", "start_driver"]
 
@@ -63,10 +63,10 @@ class Launcher:
 
 def _environment(task: Assignment, settings: Mapping[str, str]) -> dict[str, str]:
     """The environment of this process, with what the driver must know. Never the command line: all can read that."""
-    environment = {key: value for key, value in os.environ.items() if key not in _OWN}
-    inherited = [environment[SETTINGS]] if environment.get(SETTINGS) else []
+    environment = {key: value for key, value in environment_of_child().items() if key not in _OWN}
+    inherited = [os.environ[SETTINGS]] if os.environ.get(SETTINGS) else []
     environment[SETTINGS] = SEPARATOR.join([*inherited, *(f"{key}={value}" for key, value in settings.items())])
-    environment[ENVIRONMENT] = task.text()
+    environment[DRIVER] = task.text()
     environment["PYTHONUNBUFFERED"] = "1"
     return environment
 

@@ -15,11 +15,11 @@ from typing import Any
 from firesteel.cluster.folders import ClusterFolder
 from firesteel.cluster.processes import Process
 from firesteel.cluster.settings import ClusterSettings
+from firesteel.common.process_environment import JOB_MANAGER, SETTINGS, environment_of_child, take
 from firesteel.errors import SetupError
 
-__all__ = ["ENVIRONMENT", "RunningCluster", "find_running", "settings_from_environment", "start_in_background"]
+__all__ = ["RunningCluster", "find_running", "settings_from_environment", "start_in_background"]
 
-ENVIRONMENT = "FIRESTEEL_JOB_MANAGER"
 SECONDS_TO_START = 60.0
 
 
@@ -45,7 +45,7 @@ def find_running(folder: Path) -> RunningCluster | None:
 
 def settings_from_environment() -> ClusterSettings:
     """What the starting process left there."""
-    known: dict[str, Any] = json.loads(os.environ.pop(ENVIRONMENT))
+    known: dict[str, Any] = json.loads(take(JOB_MANAGER))
     known["folder"] = Path(known["folder"])
     known["hosts"] = tuple(known["hosts"])
     return ClusterSettings(**known).checked()
@@ -58,7 +58,9 @@ def start_in_background(settings: ClusterSettings) -> RunningCluster:
     if found is not None:
         raise SetupError(f"A job manager runs already at {found.address} (process {found.pid}).")
     known = asdict(replace(settings, folder=folder.path))
-    environment = {**os.environ, ENVIRONMENT: json.dumps({**known, "folder": str(folder.path)})}
+    # Settings for all programs, if there are any, are for those that it will start.
+    inherited = {SETTINGS: os.environ[SETTINGS]} if SETTINGS in os.environ else {}
+    inherited[JOB_MANAGER] = json.dumps({**known, "folder": str(folder.path)})
     output = folder.logs / "start.log"
     with open(output, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as said:
         process = subprocess.Popen(
@@ -66,7 +68,7 @@ def start_in_background(settings: ClusterSettings) -> RunningCluster:
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=subprocess.STDOUT,
-            env=environment,
+            env=environment_of_child(**inherited),
             start_new_session=True,
         )
     deadline = time.monotonic() + SECONDS_TO_START

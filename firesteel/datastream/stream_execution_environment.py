@@ -10,6 +10,7 @@ from firesteel.common.configuration import Configuration
 from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_client import JobClient
 from firesteel.common.job_execution_result import JobExecutionResult
+from firesteel.common.process_environment import submission_settings
 from firesteel.common.tracebacks import shortened, wants_full_traces
 from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.common.watermark_strategy import WatermarkStrategy
@@ -422,11 +423,11 @@ class StreamExecutionEnvironment:
 def _default_configuration() -> Configuration:
     """The configuration file, if FIRESTEEL_CONF_DIR names one (or its folder), under the submission's settings.
 
-    ``firesteel run`` passes its -p and -D options through the environment.
+    These are the options -p and -D of ``firesteel run``, or what the job manager starts a job with.
     """
     place = os.environ.get("FIRESTEEL_CONF_DIR")
     configuration = Configuration.from_file(Path(place)) if place else Configuration()
-    for setting in os.environ.get("FIRESTEEL_SETTINGS", "").split("\x1f"):
+    for setting in submission_settings():
         key, _, value = setting.partition("=")
         if key:
             configuration.set_string(key, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from sparkkit import spark_env
 
+from firesteel.common.process_environment import _FOR_ONE_PROCESS
 from firesteel.datastream import MapFunction, RuntimeContext
 from firesteel.engine.manifest import CheckpointFolder
 
@@ -23,6 +25,22 @@ class Subtasks(MapFunction):
 
     def map(self, value: Any) -> Any:
         return self.of, self.subtask, value
+
+
+class OwnVariables(MapFunction):
+    """The variables in the worker's environment that a process that it starts must not inherit."""
+
+    def map(self, value: Any) -> Any:
+        return sorted(os.environ.keys() & set(_FOR_ONE_PROCESS))
+
+
+def test_neither_driver_nor_workers_pass_on_what_was_meant_for_them(spark: SparkSession) -> None:
+    env = spark_env(1)
+    with env.from_collection([1]).map(OwnVariables()).execute_and_collect() as records:
+        assert list(records) == [[]]
+    assert not os.environ.keys() & set(_FOR_ONE_PROCESS)
+    # The home that was made for the JVM is no home for others.
+    assert os.environ.get("SPARK_HOME") != str(spark.sparkContext._jvm.System.getenv("SPARK_HOME"))
 
 
 def run(parallelism: int) -> set[Any]:

@@ -22,6 +22,7 @@ from typing import Any
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from firesteel.common.process_environment import JVM_FLAGS, LOG_LEVEL, MAKE_ARCHIVE, exported
 from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.settings import Settings
 from firesteel.engine.spark.errors import first_lines
@@ -34,7 +35,7 @@ from firesteel.engine.spark.jvm_process import (
     temporary_folder_flag,
 )
 from firesteel.engine.spark.masters import AUTO, check_master, is_local
-from firesteel.engine.spark.output import LOG_LEVEL, forward_worker_output
+from firesteel.engine.spark.output import forward_worker_output
 from firesteel.engine.spark.session_settings import CONTEXT, ELSEWHERE, FEW_ARENAS, LOCAL_CONTEXT, WORKER_MODULE
 from firesteel.engine.spark.spark_defaults import spark_defaults
 from firesteel.engine.spark.submit_settings import submitted_by_file
@@ -111,14 +112,14 @@ def start_spark(settings: Settings, name: str, lasting: bool) -> SparkSession:
     check_master(settings.master)
     master = settings.master if settings.master != "local" else f"local[{os.cpu_count() or 1}]"
     options = context_options(settings, name, _users_settings())
-    java, home = None, None
+    java, home, environment = None, None, {}
     if not _others_jvm():
         java = find_java()
         home = None if options.keys() & set(_FOR_THE_LAUNCHER) else spark_home(java)
         quick = settings.jit == "quick" or (settings.jit == "auto" and not lasting)
-        _export(java, home, options, quick)
+        environment = _environment(java, home, options, quick)
     threading.Thread(target=_preload, name="preload", daemon=True).start()
-    with no_jvm_left_behind(), own_interrupts():
+    with no_jvm_left_behind(), own_interrupts(), exported(environment):
         try:
             session = _create(master, options, settings.spark, java is not None)
             remove_with_jvm(session.sparkContext._jvm, scratch_folder())
@@ -194,27 +195,27 @@ def _skip_installed_sources(jvm: Any) -> None:
             getattr(manager, "dataSourceBuilders_$eq")(jvm.scala.Some(jvm.PythonUtils.toScalaMap({})))
 
 
-def _export(java: Java, home: SparkHome | None, options: Mapping[str, str], quick: bool) -> None:
-    """What the JVM learns from its environment."""
-    os.environ["JAVA_HOME"] = str(java.home)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault(*FEW_ARENAS)
-    os.environ[LOG_LEVEL] = str(logging.getLogger().getEffectiveLevel())
+def _environment(java: Java, home: SparkHome | None, options: Mapping[str, str], quick: bool) -> dict[str, str]:
+    """What the JVM, and workers through it, learn from their environment."""
+    defaults = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, **dict([FEW_ARENAS])}
+    variables = {name: os.environ.get(name, value) for name, value in defaults.items()}
+    variables["JAVA_HOME"] = str(java.home)
+    variables[LOG_LEVEL] = str(logging.getLogger().getEffectiveLevel())
     if home is None:
-        return
-    os.environ["SPARK_HOME"] = str(home.path)
+        return variables
+    variables["SPARK_HOME"] = str(home.path)
     flags = [f"-Xmx{options.get(_DRIVER_MEMORY, '1g')}", *temporary_folder_flag(scratch_folder())]
     if quick:
         # Without the compiler that takes its time Spark starts a fifth faster; but a count of millions then takes a
         # fifth longer, and a call of the state store three times as long.
         flags.append("-XX:TieredStopAtLevel=1")
-    making = os.environ.get("FIRESTEEL_MAKE_ARCHIVE")
+    making = os.environ.get(MAKE_ARCHIVE)
     if making:
         flags.append(f"-XX:ArchiveClassesAtExit={making}")
     elif home.archive.exists():
         flags.append(f"-XX:SharedArchiveFile={home.archive}")
-    os.environ["FIRESTEEL_JVM_FLAGS"] = " ".join(flags)
+    variables[JVM_FLAGS] = " ".join(flags)
+    return variables
 
 
 def _setup_error(error: Exception, master: str, options: Mapping[str, str]) -> Exception:

@@ -7,13 +7,12 @@ runtime would cost each worker most of a second.
 import contextlib
 import importlib
 import logging
-import os
 
 import pyspark.worker
 from pyspark.daemon import manager
 
+from firesteel.common.process_environment import JVM_FLAGS, LOG_LEVEL, take
 from firesteel.engine.spark import affinity
-from firesteel.engine.spark.output import LOG_LEVEL
 
 PRELOADED = (
     "pandas",
@@ -29,7 +28,7 @@ PRELOADED = (
 def show_log() -> None:
     """What functions log reaches the driver's stderr with its level and its logger's name, from the level on that the
     driver's own log has. Only where a program sets up nothing itself: its ``basicConfig`` in a worker still counts."""
-    level = os.environ.get(LOG_LEVEL, "")
+    level = take(LOG_LEVEL)
     fallback = logging.lastResort
     if fallback is not None:
         fallback.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
@@ -45,4 +44,5 @@ if __name__ == "__main__":
             importlib.import_module(name)
     affinity.install(pyspark.worker)
     show_log()
+    take(JVM_FLAGS)
     manager()

@@ -17,10 +17,7 @@ from typing import Any
 from firesteel.engine.progress import beside_progress
 from firesteel.engine.scratch import scratch_folder
 
-__all__ = ["LOG_LEVEL", "forward_worker_output"]
-
-LOG_LEVEL = "FIRESTEEL_LOG_LEVEL"
-"""The environment variable by which workers know from which level on the driver logs."""
+__all__ = ["forward_worker_output"]
 
 _CHATTER = re.compile(
     r"^(Starting )?Streaming TransformWithStateInPandas Python worker|^\s*$|^WARNING: Using incubator modules"

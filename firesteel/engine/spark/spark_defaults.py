@@ -12,9 +12,6 @@ from pathlib import Path
 
 __all__ = ["parse_properties", "spark_defaults"]
 
-_HOME = os.environ.get("SPARK_HOME")
-"""The user's: a start of Spark sets the variable to the home that was made for it."""
-
 _ENTRY = re.compile(r"(?P<key>(?:\\.|[^\\\s:=])*)\s*[:=]?\s*(?P<value>.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t", "f": "\f"}
@@ -22,7 +19,8 @@ _CONTROL = {"n": "\n", "r": "\r", "t": "\t", "f": "\f"}
 
 def spark_defaults() -> dict[str, str]:
     """What the file in ``SPARK_CONF_DIR`` or ``$SPARK_HOME/conf`` sets; nothing where there is none."""
-    folder = os.environ.get("SPARK_CONF_DIR") or (os.path.join(_HOME, "conf") if _HOME else None)
+    home = os.environ.get("SPARK_HOME")
+    folder = os.environ.get("SPARK_CONF_DIR") or (os.path.join(home, "conf") if home else None)
     if folder is None:
         return {}
     try:

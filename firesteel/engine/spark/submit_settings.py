@@ -13,6 +13,8 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from firesteel.common.process_environment import exported
+
 __all__ = ["property_line", "submitted_by_file"]
 
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
@@ -25,22 +27,18 @@ def submitted_by_file(settings: Mapping[str, str], folder: Path) -> Iterator[Non
     What a user has in ``PYSPARK_SUBMIT_ARGS`` counts as before and wins over the file; the file wins over
     ``spark-defaults.conf``.
     """
-    before = os.environ.get(_ARGUMENTS)
     # Made with mode 0600.
     descriptor, path = tempfile.mkstemp(prefix="settings-", suffix=".conf", dir=folder)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.writelines(property_line(key, value) for key, value in settings.items())
         options = f"--properties-file {shlex.quote(path)} --load-spark-defaults"
-        os.environ[_ARGUMENTS] = f"{options} {before or 'pyspark-shell'}"
-        yield
+        before = os.environ.get(_ARGUMENTS)
+        with exported({_ARGUMENTS: f"{options} {before or 'pyspark-shell'}"}):
+            yield
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.remove(path)
-        if before is None:
-            os.environ.pop(_ARGUMENTS, None)
-        else:
-            os.environ[_ARGUMENTS] = before
 
 
 def property_line(key: str, value: str) -> str:

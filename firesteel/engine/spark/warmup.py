@@ -15,6 +15,7 @@ import sys
 import time
 from pathlib import Path
 
+from firesteel.common.process_environment import MAKE_ARCHIVE, environment_of_child
 from firesteel.engine.processes import jvm_process
 from firesteel.engine.spark.home import SparkHome, spark_home
 from firesteel.engine.spark.java import find_java
@@ -31,11 +32,10 @@ def warm_up() -> Path:
     if home is None:
         raise SetupError("The folder for Firesteel's cache cannot be written. Set FIRESTEEL_CACHE_DIR to one that can.")
     draft = home.path / f"classes-{os.getpid()}.tmp"
-    # Settings of the program that caused it (its id, its savepoint) are not the trial's.
-    inherited = {key: value for key, value in os.environ.items() if key != "FIRESTEEL_SETTINGS"}
     done = subprocess.run(
         [sys.executable, "-m", "firesteel.engine.spark.warmup"],
-        env={**inherited, "FIRESTEEL_MAKE_ARCHIVE": str(draft), "FIRESTEEL_MASTER": "local"},
+        # Without the settings of the program that caused it: its id, its savepoint.
+        env={**environment_of_child(), MAKE_ARCHIVE: str(draft), "FIRESTEEL_MASTER": "local"},
         capture_output=True,
         text=True,
         timeout=600,
@@ -49,7 +49,7 @@ def warm_up() -> Path:
 
 def warm_up_later(home: SparkHome) -> None:
     """Has the archive made in the background when this process is done, unless someone is at it."""
-    if os.environ.get("FIRESTEEL_MAKE_ARCHIVE") or os.environ.get("FIRESTEEL_WARMUP", "auto") == "off":
+    if os.environ.get(MAKE_ARCHIVE) or os.environ.get("FIRESTEEL_WARMUP", "auto") == "off":
         return
     atexit.register(_spawn, home)
 
@@ -65,6 +65,7 @@ def _spawn(home: SparkHome) -> None:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            env=environment_of_child(),
             start_new_session=True,
         )
 
