@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sparkkit import run_script, write_script
@@ -21,7 +22,7 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-WHERE = """
+PROGRAM = """
     import json
     import sys
     import time
@@ -29,8 +30,10 @@ WHERE = """
     from pathlib import Path
 
     from firesteel.common import Configuration, WatermarkStrategy
-    from firesteel.datastream import StreamExecutionEnvironment
+    from firesteel.datastream import MapFunction, StreamExecutionEnvironment
     from firesteel.datastream.connectors.datagen import DataGeneratorSource
+
+    folder = Path(sys.argv[2])
 
     @dataclass(frozen=True)
     class Found:
@@ -48,42 +51,6 @@ WHERE = """
         assert NAME == "shipped"
         return Found(n % 4, executor, sys.executable)
 
-    if __name__ == "__main__":
-        settings = Configuration.from_dict({"firesteel.batch.max-records": "10"})
-        env = StreamExecutionEnvironment.get_execution_environment(settings)
-        env.set_parallelism(2)
-        env.add_python_file(sys.argv[1])
-        source = DataGeneratorSource(lambda n: n, count=80)
-        found = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").map(look)
-        counted = found.key_by(lambda f: f.key).map(lambda f: (f.key, f.executor, f.python))
-        with counted.execute_and_collect() as records:
-            print(json.dumps(list(records)))
-"""
-
-
-def test_both_executors_work_with_the_master_as_the_only_change(master: str, tmp_path: Path) -> None:
-    """Several batches, because the second executor may register after the first one has begun."""
-    (tmp_path / "files").mkdir()
-    shipped = write_script(tmp_path / "files", "NAME = 'shipped'", "shipped_to_executors.py")
-    done = run_script(write_script(tmp_path, WHERE), str(shipped), FIRESTEEL_MASTER=master)
-    assert (done.returncode, done.stderr) == (0, "")
-    records = json.loads(done.stdout)
-    assert sorted(key for key, _, _ in records) == sorted(n % 4 for n in range(80))
-    assert {executor for _, executor, _ in records} == {"0", "1"}
-    assert {os.path.realpath(python) for _, _, python in records} == {os.path.realpath(sys.executable)}
-
-
-CANCELLED = """
-    import sys
-    import time
-    from pathlib import Path
-
-    from firesteel.common import WatermarkStrategy
-    from firesteel.datastream import MapFunction, StreamExecutionEnvironment
-    from firesteel.datastream.connectors.datagen import DataGeneratorSource
-
-    folder = Path(sys.argv[1])
-
     class Life(MapFunction):
         def __init__(self, name):
             self.name = name
@@ -98,12 +65,25 @@ CANCELLED = """
         def close(self):
             (folder / f"close-{self.place}").touch()
 
+    def numbers(env, **options):
+        source = DataGeneratorSource(lambda n: n, **options)
+        return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+
     if __name__ == "__main__":
+        settings = Configuration.from_dict({"firesteel.batch.max-records": "10"})
+        env = StreamExecutionEnvironment.get_execution_environment(settings)
+        env.set_parallelism(2)
+        env.add_python_file(sys.argv[1])
+        found = numbers(env, count=80).map(look)
+        counted = found.key_by(lambda f: f.key).map(lambda f: (f.key, f.executor, f.python))
+        with counted.execute_and_collect() as records:
+            print(json.dumps(list(records)))
+
+        # Another job, which is cancelled.
         env = StreamExecutionEnvironment.get_execution_environment()
         env.set_parallelism(2)
-        source = DataGeneratorSource(lambda n: n, records_per_second=200)
-        numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
-        numbers.map(Life("map")).key_by(lambda n: n % 7).map(Life("keyed")).print()
+        life = numbers(env, records_per_second=200).map(Life("map")).key_by(lambda n: n % 7).map(Life("keyed"))
+        life.filter(lambda n: False).print()
         client = env.execute_async("cancelled")
         while len(list(folder.glob("open-*"))) < 4:
             time.sleep(0.1)
@@ -111,10 +91,29 @@ CANCELLED = """
 """
 
 
-def test_cancel_closes_the_functions_in_all_executors(master: str, tmp_path: Path) -> None:
-    (tmp_path / "life").mkdir()
-    done = run_script(write_script(tmp_path, CANCELLED), str(tmp_path / "life"), FIRESTEEL_MASTER=master)
-    assert done.returncode == 0, done.stderr
+@pytest.fixture(scope="module")
+def ran(master: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any], Path]:
+    """What the first job has found, and the folder in which functions of the second one have left their names."""
+    folder = tmp_path_factory.mktemp("program")
+    (folder / "files").mkdir()
+    (folder / "life").mkdir()
+    shipped = write_script(folder / "files", "NAME = 'shipped'", "shipped_to_executors.py")
+    program = write_script(folder, PROGRAM)
+    done = run_script(program, str(shipped), str(folder / "life"), FIRESTEEL_MASTER=master)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout), folder / "life"
+
+
+def test_both_executors_work_with_the_master_as_the_only_change(ran: tuple[list[Any], Path]) -> None:
+    """Several batches, because the second executor may register after the first one has begun."""
+    records, _ = ran
+    assert sorted(key for key, _, _ in records) == sorted(n % 4 for n in range(80))
+    assert {executor for _, executor, _ in records} == {"0", "1"}
+    assert {os.path.realpath(python) for _, _, python in records} == {os.path.realpath(sys.executable)}
+
+
+def test_cancel_closes_the_functions_in_all_executors(ran: tuple[list[Any], Path]) -> None:
+    _, life = ran
     places = [f"{name}-{n}" for name in ("keyed", "map") for n in (0, 1)]
-    files = sorted(file.name for file in (tmp_path / "life").iterdir())
+    files = sorted(file.name for file in life.iterdir())
     assert files == sorted(f"{event}-{place}" for event in ("close", "open") for place in places)

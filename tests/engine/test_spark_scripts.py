@@ -105,25 +105,6 @@ def test_a_failure_is_short_and_has_the_users_own_frame(shown: tuple[Path, list[
     assert "firesteel-failure" not in errors
 
 
-START = r"job 'word count' \([0-9a-f]{32}\) starts in STREAMING mode, parallelism 2, on local\[\d+\]"
-
-
-def test_with_logging_one_line_at_the_start_and_one_at_the_end(tmp_path: Path) -> None:
-    head = "    import logging\n    logging.basicConfig(level=logging.INFO)\n"
-    settings = {"FIRESTEEL_SETTINGS": "firesteel.spark.ui=true\x1fspark.ui.port=0"}
-    done = run_script(write_script(tmp_path, head + WORD_COUNT), **settings)
-    assert done.returncode == 0, done.stderr
-    assert without_subtask(done.stdout) == WORD_COUNT_LINES
-    ours = [line for line in done.stderr.splitlines() if line.startswith("INFO:firesteel:")]
-    assert len(ours) == 2, done.stderr
-    assert re.fullmatch(rf"INFO:firesteel:{START}, Spark's page at http://(127\.0\.0\.1|localhost):\d+", ours[0])
-    end = r"INFO:firesteel:job 'word count' finished after [\d.]+ s: 3 records, [\d,]+ records/s, \d+ batches"
-    assert re.fullmatch(end, ours[1])
-    # Python's root logger at INFO hears py4j too; Spark itself says nothing.
-    others = [line for line in done.stderr.splitlines() if line not in ours and not line.startswith("INFO:py4j")]
-    assert others == []
-
-
 def test_building_a_program_does_not_load_spark(tmp_path: Path) -> None:
     program = """
         import sys

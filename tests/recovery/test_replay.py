@@ -1,10 +1,7 @@
-"""A batch that comes again gives the same, and results are exactly once: after a failed commit, after kill -9."""
+"""A batch that comes again gives the same, and results are exactly once. For kill -9 of the driver see test_signals."""
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,15 +10,11 @@ import pytest
 from sparkkit import (
     REPOSITORY,
     CommitSink,
-    alive,
     commit_calls,
     committed,
-    end_process,
     eventually,
     notes,
-    processes_with,
     run_script,
-    script_environment,
     spark_env,
     write_script,
 )
@@ -105,24 +98,6 @@ def test_a_job_that_had_finished_finishes_again_at_once(tmp_path: Path) -> None:
     assert len(commit_calls(folder)) == 2, "nothing is left for the second run"
 
 
-PROGRAM = """
-    import sys
-    from pathlib import Path
-
-    from firesteel.common import Configuration
-    from firesteel.datastream import StreamExecutionEnvironment
-    from test_replay import build
-
-    folder, checkpoint = map(Path, sys.argv[1:])
-    settings = {"firesteel.checkpoint.dir": str(checkpoint), "firesteel.batch.max-records": "20"}
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
-    env.set_parallelism(2)
-    build(env, folder, None)
-    env.execute("killed")
-    print("finished")
-"""
-
-
 REPEATED = """
     import os
     import sys
@@ -163,36 +138,4 @@ def test_a_task_that_spark_repeats_gives_every_result_once(tmp_path: Path) -> No
     done = run_script(program, str(folder), PYTHONPATH=paths, FIRESTEEL_SETTINGS=settings)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= 2
-    check_exactly_once(committed(folder), 150)
-
-
-def test_kill_9_and_a_restart(tmp_path: Path) -> None:
-    folder, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
-    folder.mkdir()
-    program = write_script(tmp_path, PROGRAM)
-    here = Path(__file__).resolve().parent
-    paths = f"{REPOSITORY}:{here}:{here.parent}"
-    arguments = [str(folder), str(checkpoint)]
-    process = subprocess.Popen(
-        [sys.executable, str(program), *arguments],
-        env=script_environment(PYTHONPATH=paths, TEST_RUN=str(tmp_path)),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        assert eventually(lambda: len(list(folder.glob("*.done"))) >= 4, 120)
-        family = processes_with("TEST_RUN", str(tmp_path))
-        assert len(family) > 4, "the driver, the JVM, the workers and their parent"
-        process.send_signal(signal.SIGKILL)
-        process.wait(30)
-    finally:
-        end_process(process)
-    before = committed(folder)
-    assert 0 < len(before) < 150, "killed in the middle"
-    # The JVM notices and goes, and with it its Python workers: a second run must not meet the first.
-    assert eventually(lambda: not [pid for pid in family if alive(pid)], 60), "processes left over"
-
-    done = run_script(program, *arguments, PYTHONPATH=paths)
-    assert done.stdout == "finished\n", done.stderr
-    assert [record for record in before if record not in committed(folder)] == []
     check_exactly_once(committed(folder), 150)
