@@ -18,8 +18,6 @@ from firesteel.durable.cells import HEADER
 from firesteel.durable.header_codec import decode_header, encode_header
 from firesteel.durable.headers import OperatorHeader, StoreHeader
 from firesteel.errors import SerializationError
-from firesteel.graph.job_graph import Exchange, JobGraph
-from firesteel.graph.specs import SourceSpec, TimestampsSpec
 from firesteel.graph.transformations import Ship
 from firesteel.runtime.driver_results import ResultFile
 from firesteel.runtime.frames import (
@@ -34,7 +32,7 @@ from firesteel.runtime.frames import (
     header_of,
 )
 from firesteel.runtime.job_spec import JobSpec, SourceShare
-from firesteel.runtime.operators import Operator, Placement, Port, create_operator
+from firesteel.runtime.operators import Operator, Port, create_operator
 from firesteel.runtime.operators.sources import SourceOperator
 from firesteel.runtime.operators.timestamps import TimestampsOperator
 from firesteel.runtime.outputs import DirectReceiver, Sender
@@ -44,6 +42,7 @@ from firesteel.runtime.snapshots.restoring import RESTORE, Restorer, restored_fr
 from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.stopwatch import OUTSIDE, OWN, Stopwatch
 from firesteel.runtime.task_log import working_for
+from firesteel.runtime.wiring import Wiring
 
 __all__ = ["StageTask"]
 
@@ -66,7 +65,8 @@ class StageTask:
         self._time = 0
         self._operators: dict[int, Operator] = {}
         self._senders: dict[Sender, Operator] = {}
-        self._inputs = {exchange.id: exchange for exchange in job.graph.exchanges if exchange.to_stage == stage}
+        self._wiring = Wiring(job, stage, subtask)
+        self._inputs = self._wiring.inputs
         self._ports: dict[int, tuple[Operator, Port, int]] = {}
         """By exchange the operator that it feeds, the input of it, and the operator's place on the stopwatch."""
         # Records that go to everybody come before the others of their batch, as programs with rules rely on.
@@ -80,7 +80,6 @@ class StageTask:
         self._pending: dict[int, int] = {}
         self._places: dict[int, int] = {}
         """By operator its place on the stopwatch."""
-        self._origins = _origins(job.graph)
         self._token: bytes | None = None
         self._header: StoreHeader | None = None
         """What ``outdated`` read, for the batch that follows."""
@@ -91,36 +90,16 @@ class StageTask:
     # Construction
 
     def _build(self) -> None:
-        job, graph = self._job, self._job.graph.graph
-        for node_id in job.graph.stages[self._stage].nodes:
-            node = graph.nodes[node_id]
-            if self._subtask >= self._width(node_id):
-                continue
-            placement = Placement(
-                node=node,
-                subtask=self._subtask,
-                attempt=job.attempt,
-                job_parameters=job.job_parameters,
-                channels=tuple(self._channels(node_id)) if self._stage else (),
-                origins=self._incoming(node_id),
-                batch_mode=job.batch_mode,
-                to_driver=self._to_driver,
-                tables=job.tables,
-                key_type=next(
-                    (e.partitioning.key_type for e in graph.inputs(node_id) if e.partitioning.key_type), None
-                ),
-                identity=job.identity_of(node),
-                crash_points=job.crash_points,
-                storage=job.storage,
-                files=job.files,
-            )
+        graph = self._job.graph.graph
+        for placement in self._wiring.placements(self._to_driver):
+            node_id = placement.node.id
             self._operators[node_id] = create_operator(placement)
             self._places[node_id] = OWN + len(self._operators)
         self._nodes = [operator.node for operator in self._operators.values()]
-        self._watch = Stopwatch(OWN + 1 + len(self._operators), job.busy_time)
+        self._watch = Stopwatch(OWN + 1 + len(self._operators), self._job.busy_time)
         for node_id, operator in self._operators.items():
             for edge in graph.outputs(node_id):
-                exchange = self._exchange_of(edge)
+                exchange = self._wiring.exchange_of(edge)
                 receivers = operator.out.main if edge.tag is None else operator.out.side.setdefault(edge.tag, [])
                 if exchange is None:
                     target = self._operators[edge.target]
@@ -131,11 +110,11 @@ class StageTask:
                 sender = Sender(
                     exchange,
                     self._subtask,
-                    self._origins[node_id],
+                    self._wiring.origins[node_id],
                     self._outbox.append,
                     graph.nodes[node_id],
                     graph.nodes[edge.target],
-                    job.max_record,
+                    self._job.max_record,
                 )
                 self._senders[sender] = operator
                 receivers.append(sender)
@@ -144,29 +123,6 @@ class StageTask:
                 operator = self._operators[exchange.edge.target]
                 place = self._places[exchange.edge.target]
                 self._ports[exchange_id] = (operator, operator.port(exchange.edge.ordinal), place)
-
-    def _width(self, node_id: int) -> int:
-        graph = self._job.graph
-        if node_id in graph.source_parallelism:
-            return graph.source_parallelism[node_id]
-        return graph.graph.nodes[node_id].parallelism
-
-    def _exchange_of(self, edge: Any) -> Exchange | None:
-        return next((e for e in self._job.graph.exchanges if e.edge is edge), None)
-
-    def _incoming(self, node_id: int) -> frozenset[int]:
-        edges = self._job.graph.graph.inputs(node_id)
-        return frozenset().union(*(self._origins[edge.source] for edge in edges))
-
-    def _channels(self, node_id: int) -> Iterator[tuple[int, int, int]]:
-        for edge in self._job.graph.graph.inputs(node_id):
-            exchange = self._exchange_of(edge)
-            for origin in sorted(self._origins[edge.source]):
-                if exchange is None:
-                    yield (-1 - edge.source, 0, origin)
-                else:
-                    for upstream in range(exchange.senders):
-                        yield (exchange.id, upstream, origin)
 
     def _to_driver(self, kind: str, node_id: int, payload: Any) -> None:
         content = self._results.packed(kind, node_id, payload)
@@ -548,16 +504,3 @@ def _feed(port: Port, pace: Pace, keys: list[Any] | None, values: list[Any], tim
             port.process_keyed(keys[piece], values[piece], stamps)
         start = piece.stop
         yield piece.stop - piece.start
-
-
-def _origins(job: JobGraph) -> dict[int, frozenset[int]]:
-    """For each operator the operators whose watermarks leave it (see :mod:`firesteel.runtime.watermarks`)."""
-    found: dict[int, frozenset[int]] = {}
-    for node_id, node in job.graph.nodes.items():
-        makes_own = isinstance(node.spec, SourceSpec | TimestampsSpec) or job.stage_of(node_id) > 0
-        if makes_own:
-            found[node_id] = frozenset((node_id,))
-        else:
-            edges = job.graph.inputs(node_id)
-            found[node_id] = frozenset().union(*(found[edge.source] for edge in edges))
-    return found

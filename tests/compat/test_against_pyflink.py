@@ -3,7 +3,9 @@
 The expected lines are PyFlink's real output (``tools/oracle.py record``), so PyFlink need not be installed.
 All programs run in this process, each as ``__main__``: classes that a script defines may be keys and records. They run
 in memory, and those that are about more than operators also on Spark: how records travel, in what order they come,
-who prints what, both modes, and one of each way to have state and time. ``--all-engines`` runs all of them there.
+who prints what, both modes. For the others Spark is tested elsewhere: state, time, windows, joins and asynchronous
+requests by the samples of ``tests/semantics``, unions, side outputs and several keyed stages by ``tests/engine``.
+``--all-engines`` runs all of them there.
 """
 
 import runpy
@@ -31,10 +33,8 @@ def _on_spark(*programs: str) -> Callable[[Any], Any]:
 
 
 @pytest.mark.both_engines
-@_on_spark("word_count_streaming", "word_count_batch", "word_count_automatic", "batch_order", "execute_and_collect")
-@_on_spark("print_prefixes", "print_typed_values", "runtime_context", "key_types", "key_by_twice")
-@_on_spark("partitioning", "partition_custom", "union", "side_outputs", "connected_keyed", "broadcast_state")
-@_on_spark("value_state", "event_time_timers", "windows_tumbling", "windows_late", "async_wait")
+@_on_spark("word_count_streaming", "word_count_batch", "batch_order", "execute_and_collect")
+@_on_spark("print_prefixes", "print_typed_values", "runtime_context", "key_types", "partitioning", "broadcast_state")
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
 def test_prints_what_pyflink_prints(
     program: Path, engine: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -47,11 +47,11 @@ def test_a_job_with_much_to_do_has_the_full_compiler(
 ) -> None:
     asked: list[bool] = []
 
-    def export(java: Any, home: Any, options: Any, quick: bool) -> None:
+    def environment(java: Any, home: Any, options: Any, quick: bool) -> None:
         asked.append(quick)
         raise Asked
 
-    monkeypatch.setattr(context, "_export", export)
+    monkeypatch.setattr(context, "_environment", environment)
     monkeypatch.setattr(engine, "job_session", lambda settings, name, lasting, _: start_spark(settings, name, lasting))
     env = spark_env(config={"firesteel.spark.jit": jit})
     numbers = env.from_source(DataGeneratorSource(lambda n: n, count), WatermarkStrategy.no_watermarks(), "numbers")
@@ -111,12 +111,12 @@ def test_a_new_context_has_our_settings_then_the_users_then_the_jobs(defaults: C
 
 def test_spark_defaults_in_the_home_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
-    monkeypatch.setattr(spark_defaults, "_HOME", str(tmp_path))
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     assert spark_defaults.spark_defaults() == {}
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.a 1\nother.b 2\n")
     assert spark_defaults.spark_defaults() == {"spark.a": "1"}
-    monkeypatch.setattr(spark_defaults, "_HOME", None)
+    monkeypatch.delenv("SPARK_HOME")
     assert spark_defaults.spark_defaults() == {}
 
 
@@ -149,11 +149,11 @@ def test_what_the_jvms_command_line_needs_is_left_to_sparks_launcher(
 ) -> None:
     homes: list[Any] = []
 
-    def export(java: Any, home: Any, options: Any, quick: bool) -> None:
+    def environment(java: Any, home: Any, options: Any, quick: bool) -> None:
         homes.append(home)
         raise Asked
 
-    monkeypatch.setattr(context, "_export", export)
+    monkeypatch.setattr(context, "_environment", environment)
     for text in ("spark.driver.memory 2g", "spark.driver.extraJavaOptions -XX:+UseG1GC"):
         defaults(text)
         with pytest.raises(Asked):
