@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _start(options: argparse.Namespace) -> int:
-    # All that the server needs is loaded here, so that what is missing is told here.
+    # All that the server needs is loaded here, so that what is missing is reported here.
     from firesteel.cluster import server
     from firesteel.cluster.settings import ClusterSettings
     from firesteel.cluster.starting import start_in_background

@@ -193,7 +193,7 @@ def _batch_stuck(picture: Picture) -> Diagnosis | None:
         return None
     before = f", while those before took {_took(usual)}" if picture.batches else ""
     busy = _busiest(picture)
-    # What the batch is doing is only told when it is done; the one that worked longest so far is the first to look at.
+    # What the batch is doing is reported when it is done; look first at the one that worked longest so far.
     suspect = f". Look at operator {busy.name!r} first, which has worked longest" if busy is not None else ""
     return Diagnosis(
         "bad",

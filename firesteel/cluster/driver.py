@@ -120,8 +120,8 @@ def _leave_process(folder: JobFolder, task: Assignment) -> None:
 def _run(task: Assignment) -> None:
     from firesteel.programs import run_program
 
-    # Id and attempt are this process's. A program that it starts and that runs jobs, too, inherits the environment.
-    run_program(task.program, task.arguments, f"firesteel.job.process={os.getpid()}")
+    # With the settings in the environment, id and attempt among them, which the processes that it starts do not get.
+    run_program(task.program, task.arguments)
 
 
 def _leave_outcome(folder: JobFolder, task: Assignment, code: int, outcome: dict[str, Any]) -> None:

@@ -37,7 +37,7 @@ class JobRows:
         return JobMetrics(), CheckpointStatistics()
 
     def row(self, job: JobDetails, metrics: JobMetrics, checkpoints: CheckpointStatistics, now: int) -> dict[str, Any]:
-        """One job: its details, with what is told besides."""
+        """One job: its details, with more to show."""
         duration, running = job.runtime(now), job.ended is None
         return {
             **encoded(job),

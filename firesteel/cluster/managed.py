@@ -51,7 +51,7 @@ class ManagedJob:
 
     @property
     def state(self) -> str:
-        """What people are told: the driver knows it better, once it has answered."""
+        """The status for people: the driver knows it better, once it has answered."""
         if self.row.state == "RUNNING" and self.reached and self.snapshot is not None and self.process is not None:
             return self.snapshot.status.status.name
         return self.row.state

@@ -78,7 +78,7 @@ class AttemptRow:
     """A state, or ``crashed``."""
     message: str = ""
     failures: tuple[dict[str, Any], ...] = field(default=(), hash=False)
-    """The failures that the driver told of before it crashed."""
+    """The failures that the driver reported before it crashed."""
 
 
 @dataclass(frozen=True)

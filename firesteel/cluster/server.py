@@ -81,7 +81,7 @@ def assemble(
 
 
 def serve(settings: ClusterSettings, ready: Callable[[str], None] = lambda address: None) -> int:
-    """Runs a job manager until it is told to end. ``ready`` is told its address."""
+    """Runs a job manager until it is told to end. ``ready`` is called with its address."""
     folder = ClusterFolder.make(settings.folder)
     election = FileElection(folder.lock)
     if not election.stand(0):

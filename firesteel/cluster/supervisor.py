@@ -62,7 +62,7 @@ class Supervisor:
         ended: Callable[[JobRow], None] = lambda row: None,
         launcher: Launcher | None = None,
     ) -> None:
-        """``ended``: told of each job that is over for good."""
+        """``ended``: called for each job that has ended for good."""
         self._launcher = launcher or Launcher(settings.plan_ms / 1000, settings.log_size, settings.log_files)
         self.settings, self.folder, self.registry, self.programs = settings, folder, registry, programs
         self._ended_listener = ended

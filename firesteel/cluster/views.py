@@ -120,7 +120,7 @@ class JobView:
 
     @cached_property
     def failures(self) -> tuple[JobFailure, ...]:
-        """All failures that are known, the last one first: those that drivers told of, and drivers that crashed."""
+        """All failures that are known, the last one first: those that drivers reported, and drivers that crashed."""
         found = list(self.exceptions.failures)
         for attempt in self.attempts:
             for known in attempt.failures:

@@ -49,8 +49,8 @@ SEPARATOR = "\x1f"
 
 _FOR_ONE_PROCESS = (DRIVER, JOB_MANAGER, JVM_FLAGS, LOG_LEVEL, MAKE_ARCHIVE, SETTINGS)
 
-_submitted: list[str] = []
-"""The settings that the program in this process was submitted with."""
+_submitted: tuple[int, list[str]] = (0, [])
+"""The settings that a program was submitted with, and the process that runs it: forks of it are others."""
 
 
 def environment_of_child(**variables: str) -> dict[str, str]:
@@ -91,8 +91,9 @@ def _set(variables: Mapping[str, str | None]) -> None:
 
 def submission_settings() -> list[str]:
     """``key=value``, the later ones win: from the environment, and of the submission."""
+    process, submitted = _submitted
     inherited = os.environ.get(SETTINGS, "").split(SEPARATOR)
-    return [setting for setting in [*inherited, *_submitted] if setting]
+    return [setting for setting in [*inherited, *(submitted if process == os.getpid() else ())] if setting]
 
 
 @contextlib.contextmanager
@@ -106,7 +107,7 @@ def submitted_with(settings: str) -> Iterator[None]:
     """
     global _submitted
     before = _submitted
-    _submitted = [*submission_settings(), *settings.split(SEPARATOR)]
+    _submitted = os.getpid(), [*submission_settings(), *settings.split(SEPARATOR)]
     try:
         with exported({SETTINGS: None}):
             yield

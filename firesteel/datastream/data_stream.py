@@ -226,7 +226,7 @@ class DataStream(OperatorSettings):
                 raise ProgramError("Streams of different environments cannot be joined in a union.")
             if stream.get_type() != self.get_type():
                 raise ProgramError(
-                    f"Cannot unite streams of different types: {self.get_type()} and {stream.get_type()}. "
+                    f"A union needs streams of one type, got {self.get_type()} and {stream.get_type()}. "
                     "Map one of them to the other's type first."
                 )
         return self._add("Union", UnionSpec(), self._type, [stream._edge() for stream in every])

@@ -74,7 +74,7 @@ _talking: set[threading.Thread] = set()
 
 @atexit.register
 def _finish_answers() -> None:
-    """Whoever had a job cancelled or stopped is told, though the job was the last thing that the process did."""
+    """Whoever had a job cancelled or stopped gets the answer, though the job was the last thing in the process."""
     deadline = time.monotonic() + _SECONDS_TO_ANSWER
     for thread in list(_talking):
         thread.join(max(0.0, deadline - time.monotonic()))

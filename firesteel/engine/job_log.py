@@ -110,7 +110,7 @@ class JobLog:
         """By logger the level that it had before the job."""
         self._mask = SecretMask(settings)
         self._text = TextFormatter(times=False)
-        self.told: Callable[..., None] = lambda **message: None
+        self.send_to_workers: Callable[..., None] = lambda **message: None
         """Tells all workers something; set where there are any."""
         self.levels = {
             key[len(LEVEL) + 1 :]: checked_level(value)
@@ -149,7 +149,7 @@ class JobLog:
         except ConfigurationError as error:
             raise JobCommandError(str(error)) from error
         self._set(logger, self.levels[logger])
-        self.told(levels=self.levels)
+        self.send_to_workers(levels=self.levels)
         return dict(self.levels)
 
     def take(self, entry: dict[str, Any]) -> None:

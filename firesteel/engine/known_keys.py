@@ -49,7 +49,6 @@ KNOWN = frozenset(
         "firesteel.frames.memory",
         "firesteel.job.attempt",
         "firesteel.job.id",
-        "firesteel.job.process",
         "firesteel.job.records",
         "firesteel.log.file",
         "firesteel.log.file.max-backups",

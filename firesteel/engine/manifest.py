@@ -78,7 +78,7 @@ class Manifest:
     begun: bool = False
     """Whether a batch was done: then there are offsets and state."""
     union_lists: bool = False
-    """Whether an operator has union list state, which a restart must unite."""
+    """Whether an operator has union list state, which a restart must merge."""
     firesteel: str = ""
     """The version that wrote it last."""
 

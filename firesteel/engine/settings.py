@@ -50,8 +50,7 @@ class Settings:
     full_trace: bool = False
     """``firesteel.errors.full-trace``: whether exceptions keep the frames and causes inside Firesteel and Spark."""
     job_id: str = ""
-    """``firesteel.job.id``: the id of the process's first job, 32 hexadecimal digits; by default a random one. With
-    ``firesteel.job.process`` it and the next two are for the process of that number, not for those that it starts."""
+    """``firesteel.job.id``: the id of the process's first job, 32 hexadecimal digits; by default a random one."""
     first_attempt: int = 0
     """``firesteel.job.attempt``: how often the job was started before. From 1 on it goes on from its checkpoint, even
     if it once began with a savepoint."""
@@ -67,7 +66,6 @@ class Settings:
         values = configuration.to_dict()
         progress = configuration.get_string("firesteel.progress", "auto").lower()
         checkpoints = CheckpointConfig(configuration)
-        is_meant = configuration.get_integer("firesteel.job.process", os.getpid()) == os.getpid()
         return Settings(
             master=configuration.get_string("firesteel.master", os.environ.get("FIRESTEEL_MASTER", "auto")),
             target_ms=configuration.get_duration_ms("firesteel.batch.target-duration", 0),
@@ -82,9 +80,9 @@ class Settings:
             jit=_jit(configuration),
             progress=None if progress == "auto" else progress == "true",
             full_trace=wants_full_traces(configuration),
-            job_id=_job_id(configuration) if is_meant else "",
-            first_attempt=max(0, configuration.get_integer("firesteel.job.attempt", 0)) if is_meant else 0,
-            records_folder=configuration.get_string("firesteel.job.records", "") if is_meant else "",
+            job_id=_job_id(configuration),
+            first_attempt=max(0, configuration.get_integer("firesteel.job.attempt", 0)),
+            records_folder=configuration.get_string("firesteel.job.records", ""),
             crash_points=CrashPoints(configuration.get_string(SETTING, "") or None),
             spark={
                 **_retained(configuration),

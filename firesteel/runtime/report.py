@@ -43,7 +43,7 @@ class TaskBatchReport:
     state_sizes: dict[int, int] = field(default_factory=dict)
     """About how many bytes of keyed state each operator had in the store when the batch began."""
     union_lists: bool = False
-    """Whether an operator has union list state: then a restart needs to unite what the subtasks have."""
+    """Whether an operator has union list state: then a restart needs to merge what the subtasks have."""
     kept: dict[int, dict[str, Any]] = field(default_factory=dict)
     """In stage 0, which has no store: what operators that make event time must remember."""
     bytes_out: int = 0

@@ -24,7 +24,7 @@ _RESULT_VARIABLE = "produced"
 
 
 def explained(error: BaseException) -> BaseException:
-    """What to tell of an exception: the same, or, if our own loop could not go through what a function returned, that.
+    """What to report of an exception: the same, or, if our loop could not go through what a function returned, that.
 
     >>> try:
     ...     explained(int("x"))

@@ -127,12 +127,10 @@ def test_an_interrupt_a_second_start_and_a_kill_lose_and_double_nothing(tmp_path
     # removes them.
     reached = (".json", ".sock")
     assert eventually(lambda: program.leaves_nothing(besides=reached)), sorted(program.temporary.rglob("*"))
-    before = program.numbers()
     last = program.start(rate=1_000_000)
     _, errors = last.communicate(timeout=150)
     assert last.returncode == 0, errors
     assert program.numbers() == list(range(RECORDS))
-    assert len(seen) < len(before) < RECORDS, "killed in the middle"
     assert not program.checkpoint.exists(), "it has finished"
     assert eventually(program.leaves_nothing)
 

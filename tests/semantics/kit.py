@@ -79,7 +79,7 @@ def eventually(condition: Callable[[], bool], seconds: float = 10) -> bool:
 
 
 class LineServer:
-    """A server that sends each client the next of its scripts, and says goodbye in between."""
+    """A server that sends each client the next of its scripts, and closes the connection in between."""
 
     def __init__(self, *scripts: bytes, keep_last_open: bool = True) -> None:
         self._scripts = scripts

@@ -93,7 +93,7 @@ def test_levels_of_single_loggers(tmp_path: Path) -> None:
 def test_a_level_is_changed_while_the_job_runs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     log = JobLog("a" * 32, "orders", {})
     told: list[Any] = []
-    log.told = lambda **message: told.append(message)
+    log.send_to_workers = lambda **message: told.append(message)
     log.start()
     assert not logging.getLogger("shop").isEnabledFor(logging.DEBUG)
     assert log.set_level("debug", "shop") == {"shop": "DEBUG"}

@@ -525,9 +525,6 @@ def test_an_id_that_was_set_is_the_first_jobs(tmp_path: Path) -> None:
     kept = json.loads((tmp_path / f"{wanted}.json").read_text())
     assert kept["status"]["status"] == "FINISHED"
     assert "snapshot" not in kept, "it is made of the others"
-    # They are not for processes that inherit them.
-    other = run(**{"firesteel.job.process": str(os.getpid() + 1)})
-    assert (other.attempt, other.id != wanted) == (0, True)
     with pytest.raises(ConfigurationError, match="32 hexadecimal digits"):
         run(**{"firesteel.job.id": "xyz"})
 

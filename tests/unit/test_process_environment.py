@@ -60,13 +60,18 @@ def test_a_program_that_a_job_starts_does_not_take_over_its_settings(
         "own = Environment.get_execution_environment().get_parallelism()\n"
         "child = \"import json, os; print(json.dumps([key for key in os.environ if key.startswith('FIRESTEEL_')]))\"\n"
         "names = json.loads(subprocess.run([sys.executable, '-c', child], capture_output=True, text=True).stdout)\n"
-        f"open({str(found)!r}, 'w').write(json.dumps([own, names]))\n"
+        "import multiprocessing\n"
+        "from firesteel.common.process_environment import submission_settings\n"
+        "with multiprocessing.get_context('fork').Pool(1) as pool:\n"
+        "    forked = pool.apply(submission_settings)\n"
+        f"open({str(found)!r}, 'w').write(json.dumps([own, names, forked]))\n"
     )
     monkeypatch.setenv(SETTINGS, "parallelism.default=3\x1ffiresteel.job.id=abc")
     run_program(str(program), settings="a.key=1")
-    parallelism, names = json.loads(found.read_text())
+    parallelism, names, forked = json.loads(found.read_text())
     assert parallelism == 3
     assert SETTINGS not in names
+    assert forked == []
     assert submission_settings() == ["parallelism.default=3", "firesteel.job.id=abc"]
 
 

@@ -51,7 +51,7 @@ def test_logs_and_prints_reach_the_driver_and_levels_the_process() -> None:
         logging.getLogger("shop.details").debug("nobody asked")
         assert eventually(lambda: len(got) == 4)
         assert texts(got)[1:] == [("stdout", "a line, and its end"), ("stdout", "another one"), ("stderr", "to stderr")]
-        line.tell(levels={"shop": "DEBUG"})
+        line.send(levels={"shop": "DEBUG"})
         assert eventually(lambda: logging.getLogger("shop").level == logging.DEBUG)
         logging.getLogger("shop.details").debug("asked for")
         assert eventually(lambda: texts(got)[-1] == ("shop.details", "asked for"))
@@ -66,7 +66,7 @@ def test_logs_and_prints_reach_the_driver_and_levels_the_process() -> None:
 def test_a_process_that_comes_later_is_told_the_levels() -> None:
     with process() as (log, _):
         line = Lifeline("127.0.0.1")
-        line.tell(levels={"shop": "ERROR"})
+        line.send(levels={"shop": "ERROR"})
         log.expect({})
         hold_line(line.address, list, log)
         assert eventually(lambda: logging.getLogger("shop").level == logging.ERROR)

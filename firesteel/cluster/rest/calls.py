@@ -24,7 +24,7 @@ __all__ = ["Call", "Cluster", "Endpoint", "Endpoints", "File", "RestError", "Upl
 
 
 class RestError(FiresteelError):
-    """What a client did wrong, with the status that it is told."""
+    """What a client did wrong, with the status of the answer."""
 
     kind = FailureKind.PERMANENT
 

@@ -128,13 +128,13 @@ def _nested_reader(
         _column_reader(inner, f"{place}.{name}" if names else f"{place}[]", dialect, ignoring, "")
         for inner, name in zip(kinds, names or [""], strict=True)
     ]
-    makers = [make if make is not None else _same for make in readers]
+    readings = [make if make is not None else _same for make in readers]
 
     def elements(value: str | None) -> list[Any] | None:
         if value is None:
             return None
         parts = ([value] if not delimiter else value.split(delimiter)) if value else []
-        return [makers[0](part) for part in parts]
+        return [readings[0](part) for part in parts]
 
     def row(value: str | None) -> Any:
         if not value:
@@ -142,7 +142,7 @@ def _nested_reader(
         parts = [value] if not delimiter else value.split(delimiter)
         if len(parts) != len(names) and not ignoring:
             raise FieldError(place, kind, value)
-        made = [make(part) for make, part in zip(makers, parts, strict=False)]
+        made = [make(part) for make, part in zip(readings, parts, strict=False)]
         return _make_row(names, [*made, *[None] * (len(names) - len(made))])
 
     return row if names else elements

@@ -229,7 +229,7 @@ class JobFailure:
     attempt: int
     """The attempt that failed; the first one is 0."""
     message: str
-    """What people are told."""
+    """The message for people."""
     exception: str = ""
     """The class of what was raised, with its module."""
     restarted: bool = False

@@ -263,7 +263,7 @@ def _only_the_class_has(value: Any, name: str) -> bool:
 
 
 def _metadata(place: Place, file: PartFile) -> pq.FileMetaData:
-    """A file's metadata, if it is the file that the manifest tells of."""
+    """A file's metadata, if it is the file that the manifest describes."""
     there = place.inside(*file.path.split("/"))
     try:
         with there.filesystem.open_input_file(there.path) as opened:

@@ -234,7 +234,7 @@ class StreamingAttempt(Attempt):
             self.shared.folder.check_lock()
 
     def _wait_until_logged(self) -> None:
-        """The last batch is taken, but the query still has to write it into its commit log, and to tell of it. After a
+        """The last batch is taken, but the query still has to write it into its commit log, and to report it. After a
         failed commit the same: the next batch, if one begins, fails before its tasks run."""
         deadline = time.monotonic() + SECONDS_TO_LOG
         while self.active and not self.context.cancelled and time.monotonic() < deadline:
@@ -304,7 +304,7 @@ def begin_attempt(shared: SharedByAttempts, packed: tuple[JobPayload, JobPayload
         lifeline = _lifeline(shared)
         if lifeline is not None:
             undo.callback(lifeline.end)
-            context.log.told = lifeline.tell
+            context.log.send_to_workers = lifeline.send
         # By another name than the attempt before: what is left of that in a worker is not this one's.
         payload = replace(
             payload,

@@ -17,7 +17,7 @@ __all__ = ["BatchFailed", "CallbackConnection", "not_a_failed_batch"]
 
 
 class BatchFailed(RuntimeError):
-    """What Spark is told of a batch that failed in the driver, which keeps the reason."""
+    """What Spark sees of a batch that failed in the driver, which keeps the reason."""
 
     def __init__(self) -> None:
         super().__init__("the batch failed, and the driver knows why")

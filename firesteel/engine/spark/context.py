@@ -220,7 +220,7 @@ def _environment(java: Java, home: SparkHome | None, options: Mapping[str, str],
 
 def _setup_error(error: Exception, master: str, options: Mapping[str, str]) -> Exception:
     text = str(error)
-    # Spark's JVM may end itself over a port without a report to us. So look at the ports it was told to use.
+    # Spark's JVM may end itself over a port without a report to us. So look at the ports in its settings.
     taken = [key for key, value in options.items() if key.endswith(".port") and _answers(value)]
     if taken:
         ports = ", ".join(f"{options[key]} ({key})" for key in taken)

@@ -1,4 +1,4 @@
-"""What driver and coordinator tell each other between batches: small files, because Spark starts the coordinator's
+"""Messages between driver and coordinator between batches: small files, because Spark starts the coordinator's
 process and gives the driver no connection to it.
 
     file                            written by      says

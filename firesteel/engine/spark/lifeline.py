@@ -1,8 +1,8 @@
 """The line by which every process that holds tasks of a job learns that the job is over.
 
-Spark tells a Python worker nothing of a query's end: between batches a worker just waits. But what users opened must
-be closed when a job is cancelled or fails elsewhere. So the driver listens, each process that holds tasks of the job
-has one connection to it, and its end is the job's end:
+Spark does not let a Python worker know when a query ends: between batches a worker just waits. But what users opened
+must be closed when a job is cancelled or fails elsewhere. So the driver listens, each process that holds tasks of the
+job has one connection to it, and its end is the job's end:
 
     driver ◄── what functions log and print ── process, at any time
     driver ── levels of loggers ──► process, at any time
@@ -64,8 +64,8 @@ class Lifeline:
         self._ended = False
         self._greeting = threading.BoundedSemaphore(GREETINGS)
         self._lock = threading.Lock()
-        self._told: dict[str, Any] = {}
-        """What processes that come later are to be told, too."""
+        self._standing: dict[str, Any] = {}
+        """What processes that connect later get as well."""
         self.address = LifelineAddress(host, self._listener.getsockname()[1], secrets.token_hex(16))
         threading.Thread(target=self._accept, name="firesteel-lifeline", daemon=True).start()
 
@@ -100,8 +100,8 @@ class Lifeline:
                     known = not self._ended
                     if known:
                         self._connections[connection] = threading.current_thread()
-                        if self._told:
-                            connection.sendall(_line(self._told))
+                        if self._standing:
+                            connection.sendall(_line(self._standing))
         self._greeting.release()
         if known:
             self._listen(connection)
@@ -121,10 +121,10 @@ class Lifeline:
                 # It has ended before the job did.
                 self._connections.pop(connection, None)
 
-    def tell(self, **message: Any) -> None:
+    def send(self, **message: Any) -> None:
         """Something that all processes are to know, those that come later, too."""
         with self._lock:
-            self._told.update(message)
+            self._standing.update(message)
             connections = list(self._connections)
         for connection in connections:
             with contextlib.suppress(OSError):
@@ -181,7 +181,7 @@ class Listener(Protocol):
     def detach(self, line: socket.socket | None) -> None:
         """The line is over, or could not be had."""
 
-    def told(self, message: Message) -> None:
+    def received(self, message: Message) -> None:
         """The driver has said something."""
 
 
@@ -222,4 +222,4 @@ def _wait_for_end(line: socket.socket, listener: Listener | None) -> None:
         for one in lines:
             if listener is not None:
                 with contextlib.suppress(ValueError):
-                    listener.told(json.loads(one))
+                    listener.received(json.loads(one))

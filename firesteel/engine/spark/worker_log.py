@@ -79,7 +79,7 @@ class WorkerLog:
                 for entry in waiting:
                     self.send(entry)
 
-    def told(self, message: Mapping[str, Any]) -> None:
+    def received(self, message: Mapping[str, Any]) -> None:
         if "levels" in message:
             self._set_levels(message["levels"])
 
@@ -106,7 +106,7 @@ class WorkerLog:
             self._real.write(text + "\n")
             self._real.flush()
         except (OSError, ValueError):
-            # Nobody is there to be told.
+            # Nobody is there to receive it.
             return
 
     def _capture(self) -> None:
