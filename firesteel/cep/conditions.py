@@ -1,0 +1,133 @@
+"""Conditions on events, and what a condition may ask."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.cep.errors import MalformedPatternError
+
+__all__ = ["ALWAYS", "Condition", "ConditionContext", "both", "either", "given", "negated"]
+
+
+class ConditionContext(ABC):
+    """What a condition may ask, beside the event itself. It is good for one call."""
+
+    @abstractmethod
+    def get_events_for_pattern(self, step: str) -> list[Any]:
+        """The events of a step that the partial match has so far; an empty list if there are none."""
+
+    @abstractmethod
+    def timestamp(self) -> int:
+        """The time of the event."""
+
+    @abstractmethod
+    def current_processing_time(self) -> int:
+        """The clock of the machine."""
+
+
+class Condition(ABC):
+    """Says whether an event fits."""
+
+    @abstractmethod
+    def holds(self, look: Any) -> bool:
+        """``look`` is the event at hand and the partial match that may get it: see ``matching``."""
+
+
+class _Always(Condition):
+    def holds(self, look: Any) -> bool:
+        return True
+
+    def __reduce__(self) -> str:
+        return "ALWAYS"
+
+
+ALWAYS: Condition = _Always()
+
+
+class _OfEvent(Condition):
+    """Depends on the event alone: one call serves all partial matches."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+
+    def holds(self, look: Any) -> bool:
+        answers = look.answers
+        found: bool | None = answers.get(self)
+        if found is None:
+            found = answers[self] = bool(self._function(look.event))
+        return found
+
+
+class _OfMatch(Condition):
+    """Depends on the events matched so far as well."""
+
+    def __init__(self, function: Callable[[Any, ConditionContext], Any]) -> None:
+        self._function = function
+
+    def holds(self, look: Any) -> bool:
+        return bool(self._function(look.event, look))
+
+
+class _Both(Condition):
+    def __init__(self, one: Condition, other: Condition) -> None:
+        self._one, self._other = one, other
+
+    def holds(self, look: Any) -> bool:
+        return self._one.holds(look) and self._other.holds(look)
+
+
+class _Either(Condition):
+    def __init__(self, one: Condition, other: Condition) -> None:
+        self._one, self._other = one, other
+
+    def holds(self, look: Any) -> bool:
+        return self._one.holds(look) or self._other.holds(look)
+
+
+class _Not(Condition):
+    def __init__(self, condition: Condition) -> None:
+        self.negated = condition
+
+    def holds(self, look: Any) -> bool:
+        return not self.negated.holds(look)
+
+
+def given(function: Callable[..., Any], method: str) -> Condition:
+    """A condition that a program gives: a callable of an event, or of an event and a context."""
+    if not callable(function):
+        raise MalformedPatternError(
+            f"{method}() takes a callable of an event, or of an event and a context, got {function!r}."
+        )
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        # Some built-in functions do not say what they take.
+        return _OfEvent(function)
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    asked = [one for one in parameters if one.kind in positional and one.default is one.empty]
+    if len(asked) == 1:
+        return _OfEvent(function)
+    if len(asked) == 2:
+        return _OfMatch(function)
+    raise MalformedPatternError(
+        f"{method}() takes a callable of an event, or of an event and a context; this one takes {len(asked)} arguments."
+    )
+
+
+def both(one: Condition | None, other: Condition | None) -> Condition:
+    """Holds if both do. None holds always."""
+    if one is None or one is ALWAYS:
+        return other or ALWAYS
+    return one if other is None or other is ALWAYS else _Both(one, other)
+
+
+def either(one: Condition | None, other: Condition) -> Condition:
+    """Holds if one of them does. The first alternative of a step without a condition is the only one."""
+    return other if one is None else _Either(one, other)
+
+
+def negated(condition: Condition) -> Condition:
+    return condition.negated if isinstance(condition, _Not) else _Not(condition)
