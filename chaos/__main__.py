@@ -14,6 +14,7 @@ from kafka_server import KafkaServer, why_not
 from postgres_server import PostgresServer
 
 from chaos.kafka_faults import KafkaPoint
+from chaos.managed import TARGETS as MANAGED
 from chaos.outcome import Outcome, table
 from chaos.read_only import can_mount
 from chaos.scenario import Scenario, run_kafka_scenario, run_scenario
@@ -29,6 +30,7 @@ SCENARIOS = (
     Scenario("read-only folder", ("read-only",), 6),
     Scenario("cluster: executor", ("executor",), 10, cluster=True),
     Scenario("cluster: all", ("driver", "worker", "executor"), 10, cluster=True),
+    Scenario("job managers", MANAGED, 12),
 )
 ONE_SINK = tuple(point for point in CrashPoint if point is not CrashPoint.BETWEEN_SINKS)
 KAFKA_SCENARIOS = (

@@ -16,6 +16,7 @@ from chaos.cluster import standalone_cluster
 from chaos.job import Plan
 from chaos.kafka_faults import KafkaCrashes, KafkaPoint
 from chaos.kafka_outside import KafkaOutside
+from chaos.managed import TARGETS, ManagedRun
 from chaos.outcome import Outcome
 from chaos.outside import Outside, PostgresAndFiles
 from chaos.run import Run
@@ -38,7 +39,7 @@ class Scenario:
     and ``broker`` (which come back), ``connections`` (to the broker, which are cut), ``zombie`` (a worker is frozen,
     its driver killed, and the worker goes on when another driver is at work), ``read-only`` (the checkpoint folder,
     which can be written again later), ``interrupt`` and ``terminate`` (signals to the driver), ``second start`` (of a
-    driver with the same folder)."""
+    driver with the same folder); and those of :mod:`chaos.managed`, in turn, where the job runs under job managers."""
     kills: int = 0
     early: int = 0
     """Kills of the driver while it starts and has its first batch, before there are results."""
@@ -72,7 +73,10 @@ def run_scenario(
     """Runs a scenario in a folder and a database of its own, whose server can be crashed for some seconds."""
     folder.mkdir(parents=True, exist_ok=True)
     plan = Plan(scenario.records, RATE, url, str(folder / "files"), list(scenario.without))
-    return _run(scenario, folder, plan, PostgresAndFiles(database, crash_database))
+    outside = PostgresAndFiles(database, crash_database)
+    if set(scenario.targets) & set(TARGETS):
+        return _run_managed(scenario, folder, plan, outside, database)
+    return _run(scenario, folder, plan, outside)
 
 
 def run_kafka_scenario(scenario: Scenario, folder: Path, server: KafkaServer) -> Outcome:
@@ -102,6 +106,19 @@ def _run(scenario: Scenario, folder: Path, plan: Plan, outside: Outside) -> Outc
     if crashes is not None:
         for point, passes in _passes(scenario).items():
             outcome.kills[point] += int(crashes.reached(point) > passes)
+    outside.check(plan, without_faults(plan), outcome)
+    return outcome
+
+
+def _run_managed(
+    scenario: Scenario, folder: Path, plan: Plan, outside: PostgresAndFiles, database: dict[str, Any]
+) -> Outcome:
+    outcome = Outcome(scenario.name, scenario.records)
+    settings = {"firesteel.master": "local[2]", "firesteel.checkpoint.dir": str(folder / "checkpoint")}
+    plan = replace(plan, settings=settings)
+    ManagedRun(plan, folder, outside, database, outcome, scenario.seed).through(
+        scenario.kills, scenario.targets, scenario.gap
+    )
     outside.check(plan, without_faults(plan), outcome)
     return outcome
 

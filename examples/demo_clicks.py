@@ -6,10 +6,12 @@
 A generator makes clicks that arrive up to two seconds out of order. Each user's clicks are counted per five
 seconds of event time, in keyed state; an event-time timer gives the count out once the watermark says that
 all clicks of those five seconds are there. The results stream back into this process, which draws them as a
-table while the job runs.
+table while the job runs. Beside it there is a page with the job's graph and live numbers, if the packages of
+``firesteel[cluster]`` are there; its address is printed.
 """
 
 import argparse
+import contextlib
 import datetime
 import logging
 import sys
@@ -223,11 +225,17 @@ def main() -> None:
     )
     counts = clicks.key_by(lambda click: click.user).process(ClicksPerSpan()).name("clicks per 5 s")
 
+    stack = contextlib.ExitStack()
+    with contextlib.suppress(ImportError):
+        from firesteel.cluster.job_page import JobPage
+
+        page = stack.enter_context(JobPage())
+        print(f"Watch the job at {page.address} while it runs; the page asks for this token: {page.token}")
     print(f"{total:,} clicks, {options.rate:,} a second; the engine starts …", flush=True)
     began = time.monotonic()
     table = Table(live=sys.stdout.isatty())
     results: Any = counts.execute_and_collect("clicks")
-    with results:
+    with stack, results:
         for count in results:
             table.add(count)
     table.finish()

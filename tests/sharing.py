@@ -39,6 +39,8 @@ _WITH_POSTGRES = (
     "tests/semantics/test_postgres_sinks.py",
     "tests/examples/test_postgres_example.py",
     "tests/unit/test_postgres_server.py",
+    "tests/cluster/test_registry.py",
+    "tests/cluster/test_high_availability.py",
 )
 
 _WITH_KAFKA = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     start.add_argument("--certificate", metavar="FILE", help="the certificate for TLS")
     start.add_argument("--key", metavar="FILE", help="its key")
     start.add_argument("--slots", type=int, metavar="N", help="how many jobs run at the same time; default: cores")
+    start.add_argument(
+        "--registry",
+        metavar="URL",
+        help="for several job managers: postgresql://user@host/database; the password is FIRESTEEL_REGISTRY_PASSWORD",
+    )
+    start.add_argument("--registry-password-file", metavar="FILE", help="where the password is, instead")
+    start.add_argument("--cluster-id", metavar="NAME", help="the schema of the tables; default: firesteel")
+    start.add_argument("--zookeeper", metavar="HOST:PORT,…", help="elect by ZooKeeper instead of the database")
+    start.add_argument("--advertise", dest="advertised", metavar="NAME", help="the name that others reach it by")
     start.add_argument("--foreground", action="store_true", help="stay, until Ctrl-C or SIGTERM; jobs run on then")
     stop = actions.add_parser("stop", help="stop the job manager; its jobs go on when it is started again")
     stop.add_argument("--leave-jobs", action="store_true", help="let the jobs run on: the next job manager adopts them")
@@ -54,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
 def _start(options: argparse.Namespace) -> int:
     # All that the server needs is loaded here, so that what is missing is reported here.
     from firesteel.cluster import server
-    from firesteel.cluster.settings import ClusterSettings
+    from firesteel.cluster.settings import ClusterSettings, registry_password
     from firesteel.cluster.starting import start_in_background
     from firesteel.common.configuration import Configuration
 
@@ -67,6 +77,11 @@ def _start(options: argparse.Namespace) -> int:
         port=options.port,
         slots=options.slots,
         hosts=tuple(options.hosts) if options.hosts else None,
+        advertised=options.advertised,
+        registry=options.registry,
+        registry_password=registry_password(options.registry_password_file) if options.registry_password_file else None,
+        cluster_id=options.cluster_id,
+        zookeeper=options.zookeeper,
         certificate=options.certificate,
         key=options.key,
     )
@@ -91,10 +106,19 @@ def _folder(options: argparse.Namespace) -> Path:
 def _stop(options: argparse.Namespace) -> int:
     from firesteel.cluster.client import ClusterClient
     from firesteel.cluster.processes import Process
-    from firesteel.cluster.starting import find_running
+    from firesteel.cluster.starting import find_members, find_running
 
     folder = _folder(options)
     running = find_running(folder)
+    # Those that stand by first: none of them need take over.
+    for member in find_members(folder):
+        if running is not None and member.pid != running.pid:
+            process = Process.of(member.pid)
+            process.send(signal.SIGTERM)
+            if not process.wait(30):
+                raise JobManagerError(
+                    f"The job manager at {member.address} (process {member.pid}) did not end in time."
+                )
     client = ClusterClient.find(folder=folder)
     if running is None or client is None:
         raise JobManagerError("No job manager runs here.")

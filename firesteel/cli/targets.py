@@ -14,14 +14,17 @@ if TYPE_CHECKING:
 
 __all__ = ["add_manager", "find_job", "is_manager", "manager", "needed_manager"]
 
-_HOST_AND_PORT = re.compile(r"(?:https?://)?(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):\d+/?")
+_ONE = r"(?:https?://)?(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):\d+/?"
+_HOST_AND_PORT = re.compile(f"{_ONE}(?:,{_ONE})*")
 
 
 def is_manager(text: str) -> bool:
-    """Whether it is the address of a job manager, and not a master of Spark.
+    """Whether it is the address of a job manager, or of several, and not a master of Spark.
 
-    >>> [is_manager(one) for one in ("localhost:8081", "https://jobs.example.org:443", "spark://host:7077", "local[2]")]
+    >>> [is_manager(one) for one in ("localhost:8081", "https://a.example.org:443", "spark://host:7077", "local[2]")]
     [True, True, False, False]
+    >>> is_manager("jobs1:8081,jobs2:8081")
+    True
     """
     return _HOST_AND_PORT.fullmatch(text) is not None
 
@@ -30,8 +33,8 @@ def add_manager(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-m",
         "--jobmanager",
-        metavar="HOST:PORT",
-        help="the job manager; by default the one that 'firesteel cluster start' started, if it runs",
+        metavar="HOST:PORT[,…]",
+        help="the job manager, or several of one cluster; by default the one that was started here, if it runs",
     )
 
 

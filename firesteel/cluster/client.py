@@ -19,12 +19,13 @@ import urllib.parse
 import uuid
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from firesteel.cluster.folders import default_folder
 from firesteel.cluster.registry import ENDED
-from firesteel.cluster.starting import find_running
+from firesteel.cluster.starting import find_members, find_running
 from firesteel.cluster.tokens import read_token
 from firesteel.engine.facade import Cancel, Command, JobDetails, JobFacade, Stop, TakeSavepoint
 from firesteel.engine.facade.encoding import decoded
@@ -38,31 +39,58 @@ from firesteel.errors import (
     SavepointError,
 )
 
-__all__ = ["ClusterClient", "ClusterJob", "packed_program"]
+__all__ = ["ClusterClient", "ClusterJob", "Place", "packed_program"]
 
 AnswerT = TypeVar("AnswerT")
 
 SECONDS = 30.0
 SECONDS_TO_PLAN = 300.0
+SECONDS_TO_FAIL_OVER = 30.0
 
 
-class ClusterClient:
-    """A job manager, as its clients see it."""
+@dataclass(frozen=True)
+class Place:
+    """Where a job manager listens.
 
-    def __init__(self, address: str, token: str | None, authorities: str | None = None) -> None:
-        """``authorities``: a file with certificates to trust, for a server whose own one is not known otherwise."""
+    >>> str(Place.of("localhost:8081")), str(Place.of("https://jobs.example.org"))
+    ('http://localhost:8081', 'https://jobs.example.org:443')
+    """
+
+    secure: bool
+    host: str
+    port: int
+
+    @staticmethod
+    def of(address: str) -> Place:
         parts = urllib.parse.urlsplit(address if "//" in address else f"http://{address}")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise JobManagerError(f"{address!r} is no address of a job manager: host:port, or https://host:port.")
-        self._secure = parts.scheme == "https"
-        self._host, self._port = parts.hostname, parts.port or (443 if self._secure else 8081)
+        secure = parts.scheme == "https"
+        return Place(secure, parts.hostname, parts.port or (443 if secure else 8081))
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.secure else 'http'}://{host}:{self.port}"
+
+    def same_as(self, other: Place) -> bool:
+        names = {"localhost": "127.0.0.1"}
+        return (names.get(self.host, self.host), self.port) == (names.get(other.host, other.host), other.port)
+
+
+class ClusterClient:
+    """A job manager, or several of a cluster, as its clients see it."""
+
+    def __init__(self, address: str, token: str | None, authorities: str | None = None) -> None:
+        """``address``: ``host:port``, or several of a cluster, separated by commas. ``authorities``: a file with
+        certificates to trust, for a server whose own one is not known otherwise."""
+        self._places = [Place.of(one.strip()) for one in address.split(",")]
         self._token = token
         self._authorities = authorities
 
     @property
     def address(self) -> str:
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        return f"{'https' if self._secure else 'http'}://{host}:{self._port}"
+        """The one that answered last."""
+        return str(self._places[0])
 
     @staticmethod
     def find(address: str | None = None, folder: Path | None = None) -> ClusterClient | None:
@@ -81,7 +109,8 @@ class ClusterClient:
                 return None
             return ClusterClient(running.address, token or read_token(folder / "token"), authorities)
         client = ClusterClient(address, token, authorities)
-        if not token and running is not None and _same_place(client, running.address):
+        own = [Place.of(one.address) for one in (running, *find_members(folder)) if one is not None]
+        if not token and all(any(place.same_as(one) for one in own) for place in client._places):
             client._token = read_token(folder / "token")
         return client
 
@@ -116,6 +145,31 @@ class ClusterClient:
     def _ask(
         self, method: str, target: str, content: bytes | None, headers: Mapping[str, str], seconds: float
     ) -> tuple[bytes, Mapping[str, str]]:
+        """One of several job managers takes over when another one dies. That takes some seconds, which are waited."""
+        deadline = time.monotonic() + (SECONDS_TO_FAIL_OVER if len(self._places) > 1 else 0)
+        while True:
+            for _ in self._places:
+                status, answer, known, failure = self._ask_first(method, target, content, headers, seconds)
+                if status is not None and status != 503:
+                    if status >= 400:
+                        raise _error(status, answer, self.address)
+                    return answer, known
+                if failure is not None and method != "GET" and not isinstance(failure, ConnectionRefusedError):
+                    # It may have arrived, and must not come twice.
+                    raise JobManagerError(f"The job manager at {self.address} gave no answer: {failure}.") from failure
+                if len(self._places) > 1:
+                    self._places.append(self._places.pop(0))
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.3)
+        if status is not None:
+            raise _error(status, answer, self.address)
+        addresses = ", ".join(str(place) for place in self._places)
+        raise JobManagerError(f"No job manager answers at {addresses}: {failure}.") from failure
+
+    def _ask_first(
+        self, method: str, target: str, content: bytes | None, headers: Mapping[str, str], seconds: float
+    ) -> tuple[int | None, bytes, Mapping[str, str], Exception | None]:
         sent = dict(headers)
         if self._token:
             sent["Authorization"] = f"Bearer {self._token}"
@@ -123,21 +177,18 @@ class ClusterClient:
         try:
             connection.request(method, target, content, sent)
             response = connection.getresponse()
-            answer = response.read()
-            status, known = response.status, dict(response.getheaders())
+            return response.status, response.read(), dict(response.getheaders()), None
         except (OSError, http.client.HTTPException) as error:
-            raise JobManagerError(f"No job manager answers at {self.address}: {error}.") from error
+            return None, b"", {}, error
         finally:
             connection.close()
-        if status >= 400:
-            raise _error(status, answer, self.address)
-        return answer, known
 
     def _connection(self, seconds: float) -> http.client.HTTPConnection:
-        if self._secure:
+        place = self._places[0]
+        if place.secure:
             context = ssl.create_default_context(cafile=self._authorities)
-            return http.client.HTTPSConnection(self._host, self._port, timeout=seconds, context=context)
-        return http.client.HTTPConnection(self._host, self._port, timeout=seconds)
+            return http.client.HTTPSConnection(place.host, place.port, timeout=seconds, context=context)
+        return http.client.HTTPConnection(place.host, place.port, timeout=seconds)
 
     # Jobs
 
@@ -320,12 +371,6 @@ def packed_program(program: str) -> tuple[str, bytes]:
         raise ProgramError(f"There is no file {program!r}.") from error
 
 
-def _same_place(client: ClusterClient, address: str) -> bool:
-    other = ClusterClient(address, None)
-    names = {"localhost": "127.0.0.1"}
-    return (names.get(client._host, client._host), client._port) == (other._host, other._port)
-
-
 def _error(status: int, answer: bytes, address: str) -> FiresteelError:
     try:
         text = " ".join(str(one) for one in json.loads(answer)["errors"])
@@ -337,7 +382,7 @@ def _error(status: int, answer: bytes, address: str) -> FiresteelError:
                 f"{text} The job manager at {address} keeps it in the file 'token' of its folder; set "
                 "FIRESTEEL_TOKEN_FILE to a copy of that file."
             )
-        case 403:
+        case 403 | 502 | 503:
             return JobManagerError(text)
         case 404:
             return JobNotFoundError(text)

@@ -1,7 +1,8 @@
 """The process that runs one attempt of a job: ``python -m firesteel.cluster.driver``, all else by the environment.
 
 1. Take the job's lock: there is at most one driver of a job, whatever became of the job manager that started it.
-2. Look whether this attempt is still wanted. Whoever raises the number holds the lock meanwhile.
+2. Look whether this attempt is still wanted. Whoever raises the number holds the lock meanwhile. Where several
+   machines share a registry, take the lease there, too: without it nothing is committed.
 3. Leave number and start of this process: a job manager that died before it could note them finds them there.
 4. Run the program. The job that ends leaves its last answers in the job's folder.
 5. Leave how it ended, forced to disk, then exit. An attempt without an outcome has crashed.
@@ -16,7 +17,7 @@ import os
 import sys
 import time
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,11 @@ from firesteel.cluster.folders import JobFolder
 from firesteel.cluster.processes import start_of
 from firesteel.common.private_files import replace_file
 from firesteel.common.process_environment import DRIVER, take
+from firesteel.engine.commit_guard import set_commit_guard
 from firesteel.engine.processes import jvm_process
 from firesteel.errors import FiresteelError, JobCancelledError, in_a_line
 
-__all__ = ["CRASHED", "Assignment", "main"]
+__all__ = ["CRASHED", "Assignment", "main", "wanted_attempt"]
 
 SECONDS_TO_LOCK = 30.0
 """The driver before this one may still be on its way out."""
@@ -50,6 +52,10 @@ class Assignment:
     attempt: int = 0
     result: str = ""
     """The file for the answer of a planner."""
+    epoch: int = 0
+    """That of the job manager."""
+    lease: str = field(default="", repr=False)
+    """What the driver needs for its lease; empty where there are none."""
 
     def text(self) -> str:
         return json.dumps(vars(self))
@@ -71,11 +77,36 @@ def main() -> int:
     except Timeout:
         print(f"Another driver of job {task.job} runs: this one ends.", file=sys.stderr)
         return REFUSED
-    wanted = int(folder.attempt.read_text())
+    wanted, _ = wanted_attempt(folder)
     if wanted != task.attempt:
         print(f"Driver {task.attempt} of job {task.job} is not wanted: {wanted} is.", file=sys.stderr)
         return REFUSED
+    lease = None
+    if task.lease:
+        from firesteel.cluster.driver_lease import DriverLease
+
+        lease = DriverLease(task.lease)
+        if not lease.take():
+            print(f"Driver {task.attempt} of job {task.job} is not wanted any more.", file=sys.stderr)
+            return REFUSED
+        set_commit_guard(lease.check)
     _leave_process(folder, task)
+    code = _run_to_the_end(folder, task)
+    if lease is not None:
+        lease.release()
+    return code
+
+
+def wanted_attempt(folder: JobFolder) -> tuple[int, int]:
+    """The number of the driver that may run, and the epoch of the job manager that said so; -1 where nobody has."""
+    try:
+        number, _, epoch = folder.attempt.read_text().partition(" ")
+    except FileNotFoundError:
+        return -1, 0
+    return int(number), int(epoch or 0)
+
+
+def _run_to_the_end(folder: JobFolder, task: Assignment) -> int:
     code = 0
     outcome: dict[str, Any] = {}
     try:

@@ -1,4 +1,8 @@
-"""Who is the one job manager of a folder: a port, and a file lock for those of one machine."""
+"""Who is the one job manager of a cluster: a port, and a file lock for those of one folder.
+
+An election only chooses. Whoever was elected begins an epoch of the registry (:meth:`Registry.claim`), and the last
+epoch is the one that counts: so two who both believe to be elected, because one of them stood still, never both act.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,9 @@ class Election(Protocol):
 
     def stand(self, seconds: float) -> bool:
         """Waits so long to be elected; says whether it was."""
+
+    def holds(self) -> bool:
+        """Whether it is still elected, as far as can be known without asking anybody."""
 
     def resign(self) -> None: ...
 
@@ -39,6 +46,9 @@ class FileElection:
         except Timeout:
             return False
         return True
+
+    def holds(self) -> bool:
+        return bool(self._lock.is_locked)
 
     def resign(self) -> None:
         self._lock.release()

@@ -3,6 +3,7 @@
 <folder>/
   lock                    held by the one job manager that works here
   cluster.json            its address and process
+  members/                likewise of each, where there are several
   token, read-token       what clients must send; the second one allows looking only
   registry.sqlite         jobs, attempts, operations
   programs/<hash>/<name>  what was uploaded, by content
@@ -104,6 +105,10 @@ class ClusterFolder:
     @property
     def address(self) -> Path:
         return self.path / "cluster.json"
+
+    @property
+    def members(self) -> Path:
+        return self.path / "members"
 
     @property
     def token(self) -> Path:

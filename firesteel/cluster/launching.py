@@ -18,17 +18,27 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from firesteel.cluster import log_writer
-from firesteel.cluster.driver import Assignment
+from firesteel.cluster.driver import Assignment, wanted_attempt
 from firesteel.cluster.folders import JobFolder
 from firesteel.cluster.processes import Process, end_session
+from firesteel.cluster.registry import JobRow, StaleEpochError
 from firesteel.common.private_files import replace_file
 from firesteel.common.process_environment import DRIVER, SEPARATOR, SETTINGS, environment_of_child
-from firesteel.errors import ProgramError
+from firesteel.errors import FailureKind, FiresteelError, ProgramError
 
-__all__ = ["Launcher", "Plan", "adopted", "plan_program", "start_driver"]
+__all__ = ["DriverLivesError", "Launcher", "Plan", "adopted", "plan_program", "start_driver"]
 
-_OWN = ("FIRESTEEL_TOKEN", "FIRESTEEL_TOKEN_FILE", "FIRESTEEL_CLUSTER_DIR")
+_OWN = ("FIRESTEEL_TOKEN", "FIRESTEEL_TOKEN_FILE", "FIRESTEEL_CLUSTER_DIR", "FIRESTEEL_REGISTRY_PASSWORD")
 """What is the job manager's and no business of a program's."""
+
+
+SECONDS_TO_LOCK = 3.0
+
+
+class DriverLivesError(FiresteelError):
+    """The driver before the one that was to be started has not ended. It stands still: its lease is over."""
+
+    kind = FailureKind.PASSING
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,28 @@ class Plan:
     checkpointing: bool = False
     checkpoint_folder: str | None = None
     savepoint_folder: str = ""
+
+    def row(
+        self, job_id: str, program: str, arguments: tuple[str, ...], settings: Mapping[str, str], now: int
+    ) -> JobRow:
+        """The row of a job that is to run it."""
+        return JobRow(
+            id=job_id,
+            name=self.name,
+            program=program,
+            arguments=arguments,
+            settings=dict(settings),
+            mode=self.mode,
+            parallelism=self.parallelism,
+            max_parallelism=self.max_parallelism,
+            plan=self.plan,
+            configuration=self.configuration,
+            restart=self.restart,
+            checkpointing=self.checkpointing,
+            submitted=now,
+            changed=now,
+            times={"CREATED": now},
+        )
 
 
 class Launcher:
@@ -114,10 +146,18 @@ def plan_program(program: Path, arguments: tuple[str, ...], settings: Mapping[st
 def start_driver(
     folder: JobFolder, task: Assignment, settings: Mapping[str, str], log_size: int, log_files: int
 ) -> Process:
-    """Starts an attempt. Its number is written first, so that no other attempt can begin any more."""
+    """Starts an attempt. Its number is written first, so that no other attempt can begin any more. A StaleEpochError
+    says that a later job manager has written one: this process stood still since it decided to start a driver. A
+    DriverLivesError says that the driver before this one has not ended."""
     folder.make()
-    with FileLock(folder.lock, mode=0o600, thread_local=False).acquire(timeout=60):
-        replace_file(str(folder.attempt), str(task.attempt).encode(), durable=True)
+    try:
+        with FileLock(folder.lock, mode=0o600, thread_local=False).acquire(timeout=SECONDS_TO_LOCK):
+            number, epoch = wanted_attempt(folder)
+            if epoch > task.epoch or number > task.attempt:
+                raise StaleEpochError(f"Driver {number} of job {task.job} was started by another job manager.")
+            replace_file(str(folder.attempt), f"{task.attempt} {task.epoch}".encode(), durable=True)
+    except Timeout:
+        raise DriverLivesError(f"A driver of job {task.job} that lost its lease has not ended yet.") from None
     writer = subprocess.Popen(
         [
             sys.executable,

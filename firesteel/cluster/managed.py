@@ -27,6 +27,8 @@ class ManagedJob:
     row: JobRow
     restarts: Restarts
     process: Process | None = None
+    remote: bool = False
+    """Whether the driver is on another machine: known by its lease, and asked through the registry."""
     descriptor: int | None = None
     """Can be read from when the driver has ended."""
     snapshot: JobSnapshot | None = None

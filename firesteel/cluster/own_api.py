@@ -24,6 +24,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -51,7 +52,7 @@ from firesteel.engine.facade import (
 from firesteel.engine.facade.encoding import encoded
 from firesteel.errors import FiresteelError, JobCommandError, JobExecutionError
 
-__all__ = ["PREFIX", "own_routes"]
+__all__ = ["PREFIX", "described", "own_routes"]
 
 PREFIX = "/firesteel/v1"
 
@@ -84,6 +85,7 @@ class OwnApi:
         self._browser.close()
 
     def jobs(self, request: Request) -> Any:
+        """All jobs, each with rate, lag and last error."""
         # However many pages ask: the rows of a hundred jobs are made once in a while.
         with self._listing:
             if time.monotonic() - self._listed_at > _SECONDS_LISTED:
@@ -92,6 +94,7 @@ class OwnApi:
             return self._listed
 
     def job(self, request: Request) -> Any:
+        """One job: details, plan, metrics, counts of checkpoints, diagnosis."""
         job = self._job(request)
         details, metrics, checkpoints = job.status(), _or(job.metrics, JobMetrics()), _checkpoints(job)
         return {
@@ -104,15 +107,18 @@ class OwnApi:
         }
 
     def batches(self, request: Request) -> Any:
+        """The last micro-batches with their parts."""
         after = _number(request, "after", -1)
         found = _or(lambda: self._job(request).execute(GetBatches(after)), JobBatches())
         # What was kept of a job that ended has all of them.
         return {"now": _now(), "batches": encoded([one for one in found.batches if one.number > after])}
 
     def checkpoints(self, request: Request) -> Any:
+        """Counts and the last checkpoints."""
         return {"now": _now(), **encoded(_checkpoints(self._job(request)))}
 
     def exceptions(self, request: Request) -> Any:
+        """Failures with the user's line, and how to replay the batch."""
         job = self._job(request)
         found, details, checkpoints = _or(job.exceptions, JobExceptions()), job.status(), _checkpoints(job)
         failures = [
@@ -122,17 +128,20 @@ class OwnApi:
         return {"now": _now(), "failures": failures, "truncated": found.truncated}
 
     def diagnosis(self, request: Request) -> Any:
+        """Why a job is slow or stuck."""
         job = self._job(request)
         return _diagnosis(job, job.status(), _or(job.metrics, JobMetrics()), _checkpoints(job))
 
     def processes(self, request: Request) -> Any:
+        """Driver, JVM and Python workers with their memory."""
         details = self._job(request).status()
         found = processes_of(details.pid) if details.ended is None else []
         return {"now": _now(), "where": details.where, "processes": encoded(found)}
 
     def logs(self, request: Request) -> Any:
+        """The log files of a job."""
         files = []
-        for one in self._view.logs(request.path_params["job"]):
+        for one in self._view.logs(request.path_params["jobid"]):
             if one.path.is_file():
                 info = one.path.stat()
                 entry = {"name": one.name, "attempt": one.attempt, "size": info.st_size}
@@ -140,6 +149,7 @@ class OwnApi:
         return {"now": _now(), "files": files}
 
     def log(self, request: Request) -> Any:
+        """A part of a log file, or the lines with a text."""
         file = self._log_file(request)
         wanted = request.query_params.get("search", "").lower()
         if wanted:
@@ -151,21 +161,24 @@ class OwnApi:
 
     def _log_file(self, request: Request) -> LogFile:
         # Looked up among the job's own files: no path is made of what a request says.
-        for one in self._view.logs(request.path_params["job"]):
+        for one in self._view.logs(request.path_params["jobid"]):
             if one.name == request.path_params["name"] and one.path.is_file():
                 return one
         raise _Refused(404, "The job has no such log file.")
 
     def state(self, request: Request) -> Any:
+        """The states in the last snapshot."""
         job = self._job(request)
         return _states(self._browser.snapshot(job.id))
 
     def take_state(self, request: Request) -> Any:
+        """Takes a snapshot of the state to look at."""
         job = self._job(request)
         details = job.status()
         return _states(self._browser.take(job, details.ended is None, details.checkpoint_folder))
 
     def state_rows(self, request: Request) -> Any:
+        """Keys and values of a state."""
         snapshot = self._browser.snapshot(self._job(request).id)
         if snapshot is None:
             raise _Refused(404, "No snapshot of this job's state has been taken here.")
@@ -175,29 +188,42 @@ class OwnApi:
         return encoded(state_rows(snapshot.savepoint, uid, state, query.get("key", ""), offset, limit))
 
     def _job(self, request: Request) -> JobFacade:
-        return self._view.job(request.path_params["job"])
+        return self._view.job(request.path_params["jobid"])
+
+
+_WHOLE = {"type": "integer"}
+_TEXT = {"type": "string"}
+_JOB = f"{PREFIX}/jobs/{{jobid}}"
+_OPERATIONS: tuple[tuple[str, str, Callable[[OwnApi, Request], Any], dict[str, dict[str, str]]], ...] = (
+    ("GET", f"{PREFIX}/jobs", OwnApi.jobs, {}),
+    ("GET", _JOB, OwnApi.job, {}),
+    ("GET", f"{_JOB}/batches", OwnApi.batches, {"after": _WHOLE}),
+    ("GET", f"{_JOB}/checkpoints", OwnApi.checkpoints, {}),
+    ("GET", f"{_JOB}/exceptions", OwnApi.exceptions, {}),
+    ("GET", f"{_JOB}/diagnosis", OwnApi.diagnosis, {}),
+    ("GET", f"{_JOB}/processes", OwnApi.processes, {}),
+    ("GET", f"{_JOB}/logs", OwnApi.logs, {}),
+    ("GET", f"{_JOB}/logs/{{name}}", OwnApi.log, {"start": _WHOLE, "length": _WHOLE, "search": _TEXT}),
+    (
+        "GET",
+        f"{_JOB}/state/rows",
+        OwnApi.state_rows,
+        {"uid": _TEXT, "state": _TEXT, "key": _TEXT, "offset": _WHOLE, "limit": _WHOLE},
+    ),
+    ("GET", f"{_JOB}/state", OwnApi.state, {}),
+    ("POST", f"{_JOB}/state", OwnApi.take_state, {}),
+)
 
 
 def own_routes(view: JobsView) -> list[BaseRoute]:
     """The routes, with their whole paths."""
     api = OwnApi(view)
-    job = f"{PREFIX}/jobs/{{job}}"
-    gets: dict[str, Endpoint] = {
-        f"{PREFIX}/jobs": api.jobs,
-        job: api.job,
-        f"{job}/batches": api.batches,
-        f"{job}/checkpoints": api.checkpoints,
-        f"{job}/exceptions": api.exceptions,
-        f"{job}/diagnosis": api.diagnosis,
-        f"{job}/processes": api.processes,
-        f"{job}/logs": api.logs,
-        f"{job}/logs/{{name}}": api.log,
-        f"{job}/state/rows": api.state_rows,
-    }
-    routes: list[BaseRoute] = [Route(path, _answering(endpoint), methods=["GET"]) for path, endpoint in gets.items()]
-    routes.append(Route(f"{job}/state", _answering(api.state), methods=["GET"]))
-    routes.append(Route(f"{job}/state", _answering(api.take_state), methods=["POST"]))
-    return routes
+    return [Route(path, _answering(partial(answer, api)), methods=[method]) for method, path, answer, _ in _OPERATIONS]
+
+
+def described() -> list[tuple[str, str, str, dict[str, dict[str, str]]]]:
+    """Method, path, summary and query of each, for the description of the API."""
+    return [(method, path, (answer.__doc__ or "").strip(), query) for method, path, answer, query in _OPERATIONS]
 
 
 def _answering(endpoint: Endpoint) -> Callable[[Request], Response]:
@@ -207,7 +233,7 @@ def _answering(endpoint: Endpoint) -> Callable[[Request], Response]:
         except _Refused as refused:
             return _errors(refused.status, str(refused))
         except KeyError:
-            return _errors(404, f"Job {request.path_params.get('job')} is not known.")
+            return _errors(404, f"Job {request.path_params.get('jobid')} is not known.")
         except JobCommandError as error:
             return _errors(409, str(error))
         except (JobExecutionError, TimeoutError) as error:

@@ -11,7 +11,17 @@ from typing import Any, Protocol
 
 from firesteel.errors import FailureKind, FiresteelError
 
-__all__ = ["ENDED", "AttemptRow", "JobRow", "OperationRow", "Registry", "StaleEpochError"]
+__all__ = [
+    "ENDED",
+    "AttemptRow",
+    "DriverRow",
+    "JobRow",
+    "Leader",
+    "OperationRow",
+    "Registry",
+    "RegistryUnreachableError",
+    "StaleEpochError",
+]
 
 ENDED = ("FINISHED", "FAILED", "CANCELED")
 """The states of a job that is over for good."""
@@ -21,6 +31,12 @@ class StaleEpochError(FiresteelError):
     """Another job manager has taken over."""
 
     kind = FailureKind.PERMANENT
+
+
+class RegistryUnreachableError(FiresteelError):
+    """The registry does not answer."""
+
+    kind = FailureKind.PASSING
 
 
 @dataclass(frozen=True)
@@ -94,11 +110,58 @@ class OperationRow:
     failure: str = ""
 
 
+@dataclass(frozen=True)
+class Leader:
+    """The job manager that acts now."""
+
+    epoch: int
+    address: str
+
+
+@dataclass(frozen=True)
+class DriverRow:
+    """The lease of a job's driver, where several machines share a registry."""
+
+    job: str
+    number: int
+    machine: str
+    """Empty as long as the driver has not taken its lease."""
+    pid: int
+    pid_started: str
+    alive: bool
+    """Whether the lease has not run out, by the clock of the registry."""
+
+
 class Registry(Protocol):
     """Where rows are kept. All methods may be called from any thread."""
 
-    def claim(self) -> int:
-        """Begins a new epoch; returns its number. Writes of earlier ones are refused from now on."""
+    def claim(self, address: str = "") -> int:
+        """Begins a new epoch of the job manager at this address; returns its number. Writes of earlier ones are refused
+        from now on."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that this job manager claimed; 0 before."""
+
+    def check(self) -> None:
+        """Raises StaleEpochError if another job manager has taken over. Comes before what is no write: signals to
+        drivers, new processes."""
+
+    def leader(self) -> Leader | None:
+        """Who claimed last."""
+
+    def assign_driver(self, job_id: str, number: int) -> str:
+        """From now on only this driver can have the job's lease. Returns what the driver needs to take it; empty where
+        there are no leases, because all drivers are on one machine."""
+
+    def driver(self, job_id: str) -> DriverRow | None:
+        """The lease of a job's driver; None where there are no leases."""
+
+    def close_driver(self, job_id: str, number: int) -> bool:
+        """Ends the lease of a driver that has let it run out; says whether it had. It cannot be renewed after that."""
+
+    def ask_driver(self, job_id: str, number: int, request: str, seconds: float) -> str | None:
+        """Leaves a request for a driver of another machine and waits for the answer; None where none came in time."""
 
     def jobs(self) -> list[JobRow]:
         """All jobs, oldest first, without their records."""

@@ -1,37 +1,43 @@
-"""The process of the job manager: elected, recovered, then a server until it is told to end."""
+"""The process of a job manager: a server until it is told to end. The only one of its folder is elected at the start or
+not at all; among several it stands by until it is elected."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import logging.handlers
 import os
+import re
 import signal
 import socket
 import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from firesteel.cluster.archive import Archive
-from firesteel.cluster.election import FileElection
+from firesteel.cluster.election import Election, FileElection
 from firesteel.cluster.folders import ClusterFolder
 from firesteel.cluster.launching import Launcher
+from firesteel.cluster.leadership import Leadership, Switch
 from firesteel.cluster.operations import Operations
-from firesteel.cluster.processes import start_of
 from firesteel.cluster.program_store import ProgramStore
+from firesteel.cluster.registry import Registry
 from firesteel.cluster.rest.app import build
 from firesteel.cluster.rest.calls import Cluster
+from firesteel.cluster.rest.standby import standby_app
 from firesteel.cluster.settings import ClusterSettings
 from firesteel.cluster.sqlite_registry import SqliteRegistry
+from firesteel.cluster.starting import leave_address, remove_address
 from firesteel.cluster.supervisor import Supervisor
 from firesteel.cluster.tokens import Tokens
-from firesteel.common.private_files import replace_file
+from firesteel.common.private_files import make_private_folder
 from firesteel.errors import SetupError
 
 __all__ = ["assemble", "serve"]
@@ -65,10 +71,11 @@ def assemble(
     folder: ClusterFolder,
     stop: Callable[[bool], None] = lambda leave_jobs: None,
     launcher: Launcher | None = None,
+    address: str = "",
 ) -> Cluster:
     """The parts of a job manager, not yet started. The caller is the one that was elected."""
-    registry = SqliteRegistry(folder.registry)
-    epoch = registry.claim()
+    registry = registry_of(settings, folder)
+    epoch = registry.claim(address)
     logger.info("epoch %d begins", epoch)
     programs = ProgramStore(folder.programs, settings.max_programs)
     tokens = Tokens.of(folder)
@@ -80,27 +87,124 @@ def assemble(
     return Cluster(settings, folder, supervisor, programs, operations, tokens, int(time.time() * 1000), stop)
 
 
+def registry_of(settings: ClusterSettings, folder: ClusterFolder) -> Registry:
+    if not settings.highly_available:
+        return SqliteRegistry(folder.registry)
+    from firesteel.cluster.postgres_registry import PostgresRegistry
+
+    return PostgresRegistry(settings.database, settings.driver_lease_ms / 1000)
+
+
+def election_of(settings: ClusterSettings, folder: ClusterFolder, address: str) -> Election:
+    if not settings.highly_available:
+        return FileElection(folder.lock)
+    if settings.zookeeper:
+        from firesteel.cluster.zookeeper_election import ZookeeperElection
+
+        path = f"{settings.zookeeper_root.rstrip('/')}/{settings.cluster_id}/leader"
+        return ZookeeperElection(settings.zookeeper, path, address, settings.lease_ms / 1000)
+    from firesteel.cluster.postgres_election import PostgresElection
+
+    return PostgresElection(settings.database, settings.lease_ms / 1000)
+
+
 def serve(settings: ClusterSettings, ready: Callable[[str], None] = lambda address: None) -> int:
-    """Runs a job manager until it is told to end. ``ready`` is called with its address."""
+    """Runs a job manager until it is told to end. ``ready`` is called with its address once it answers."""
     folder = ClusterFolder.make(settings.folder)
+    if settings.highly_available:
+        return _serve_among_others(settings, folder, ready)
+    return _serve_alone(settings, folder, ready)
+
+
+def _serve_alone(settings: ClusterSettings, folder: ClusterFolder, ready: Callable[[str], None]) -> int:
     election = FileElection(folder.lock)
     if not election.stand(0):
         raise SetupError(f"Another job manager works in {folder.path}: see 'firesteel cluster status'.")
-    _log_to(folder)
+    _log_to(folder.logs / "jobmanager.log")
     listening = _listening(settings)
-    leave_jobs = True
-    server: uvicorn.Server | None = None
+    ending = _Ending()
+    cluster = assemble(settings, folder, ending.begin)
+    server = ending.server = _server(settings, build(cluster))
+    try:
+        cluster.supervisor.start()
+        address = _address(settings, listening)
+        leave_address(folder.address, address)
+        logger.info("the job manager listens at %s", address)
+        ready(address)
+        _run(server, listening)
+    finally:
+        cluster.supervisor.stop(ending.leave_jobs)
+        folder.address.unlink(missing_ok=True)
+        logger.info("the job manager has ended")
+        election.resign()
+    return 0
 
-    def stop(leave: bool) -> None:
-        nonlocal leave_jobs
-        leave_jobs = leave
+
+def _serve_among_others(settings: ClusterSettings, folder: ClusterFolder, ready: Callable[[str], None]) -> int:
+    listening = _listening(settings)
+    address = _address(settings, listening)
+    name = re.sub("[^A-Za-z0-9.]", "_", address.partition("//")[2])
+    _log_to(folder.logs / f"jobmanager-{name}.log")
+    # Says at once if the database cannot be reached, or the package is missing.
+    lookup = registry_of(settings, folder)
+    election = election_of(settings, folder, address)
+    ending = _Ending()
+    switch = Switch(standby_app(settings, Tokens.of(folder), address, lookup.leader))
+
+    def announce(leads: bool) -> None:
+        if leads:
+            leave_address(folder.address, address)
+        else:
+            remove_address(folder.address, address)
+
+    leadership = Leadership(
+        election, lambda: assemble(settings, folder, ending.begin, address=address), switch, announce
+    )
+    server = ending.server = _server(settings, switch)
+    member = folder.members / f"{name}.json"
+    make_private_folder(str(folder.members))
+    try:
+        leadership.start()
+        leave_address(member, address)
+        logger.info("the job manager listens at %s", address)
+        ready(address)
+        _run(server, listening)
+    finally:
+        leadership.leave_jobs = ending.leave_jobs
+        leadership.stop()
+        remove_address(member, address)
+        lookup.close()
+        logger.info("the job manager has ended")
+    return 0
+
+
+class _Ending:
+    """How a server is to end, as somebody asked for."""
+
+    def __init__(self) -> None:
+        self.leave_jobs = True
+        self.server: uvicorn.Server | None = None
+
+    def begin(self, leave_jobs: bool) -> None:
+        self.leave_jobs = leave_jobs
         # A moment later, so that whoever asked for it gets an answer.
-        if server is not None:
-            threading.Timer(0.2, setattr, (server, "should_exit", True)).start()
+        if self.server is not None:
+            threading.Timer(0.2, setattr, (self.server, "should_exit", True)).start()
 
-    cluster = assemble(settings, folder, stop)
+
+def _address(settings: ClusterSettings, listening: socket.socket) -> str:
+    """The one that others are given."""
+    host, port = listening.getsockname()[:2]
+    if settings.advertised:
+        host = settings.advertised
+    elif settings.highly_available and host in ("0.0.0.0", "::"):
+        host = socket.gethostname()
+    return f"{settings.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _server(settings: ClusterSettings, app: ASGIApp) -> uvicorn.Server:
     config = uvicorn.Config(
-        build(cluster),
+        app,
         http=type("Bounded", (_Bounded,), {"seconds_to_ask": settings.request_ms / 1000}),
         ws="none",
         lifespan="off",
@@ -116,22 +220,7 @@ def serve(settings: ClusterSettings, ready: Callable[[str], None] = lambda addre
         ssl_certfile=settings.certificate or None,
         ssl_keyfile=settings.key or None,
     )
-    server = uvicorn.Server(config)
-    try:
-        cluster.supervisor.start()
-        host, port = listening.getsockname()[:2]
-        address = f"{settings.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
-        known = {"address": address, "pid": os.getpid(), "started": start_of(os.getpid())}
-        replace_file(str(folder.address), json.dumps(known).encode())
-        logger.info("the job manager listens at %s", address)
-        ready(address)
-        _run(server, listening)
-    finally:
-        cluster.supervisor.stop(leave_jobs)
-        folder.address.unlink(missing_ok=True)
-        logger.info("the job manager has ended")
-        election.resign()
-    return 0
+    return uvicorn.Server(config)
 
 
 def _run(server: uvicorn.Server, listening: socket.socket) -> None:
@@ -160,9 +249,9 @@ def _listening(settings: ClusterSettings) -> socket.socket:
         ) from error
 
 
-def _log_to(folder: ClusterFolder) -> None:
-    handler = logging.handlers.RotatingFileHandler(folder.logs / "jobmanager.log", maxBytes=16 << 20, backupCount=5)
-    os.chmod(folder.logs / "jobmanager.log", 0o600)
+def _log_to(file: Path) -> None:
+    handler = logging.handlers.RotatingFileHandler(file, maxBytes=16 << 20, backupCount=5)
+    os.chmod(file, 0o600)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     for name in ("firesteel", "uvicorn"):
         found = logging.getLogger(name)

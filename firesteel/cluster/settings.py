@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from firesteel.cluster.folders import default_folder
+from firesteel.cluster.postgres import PostgresAddress
 from firesteel.common.configuration import Configuration
 from firesteel.errors import ConfigurationError
 
-__all__ = ["ClusterSettings", "is_loopback"]
+__all__ = ["ClusterSettings", "is_loopback", "registry_password"]
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,30 @@ class ClusterSettings:
     """``rest.port``; 0 takes any that is free."""
     slots: int = field(default_factory=lambda: os.cpu_count() or 1)
     """``firesteel.cluster.slots``: how many jobs run at the same time. Others wait."""
+    advertised: str = ""
+    """``rest.address``: the name by which other job managers and clients reach it; the address that it listens at, by
+    default."""
     hosts: tuple[str, ...] = ()
     """``firesteel.cluster.hosts``: names by which clients may reach it, beside its address."""
     certificate: str = ""
     """``security.ssl.rest.certificate``: a PEM file with the certificate (and those above it)."""
     key: str = field(default="", repr=False)
     """``security.ssl.rest.key``: a PEM file with its key."""
+    registry: str = ""
+    """``firesteel.cluster.registry``: ``postgresql://user@host/database`` for several job managers; a file in the
+    folder by default."""
+    registry_password: str = field(default="", repr=False)
+    """From ``FIRESTEEL_REGISTRY_PASSWORD``, or the file that ``firesteel.cluster.registry.password-file`` names."""
+    cluster_id: str = "firesteel"
+    """``high-availability.cluster-id``: the schema of the registry's tables, and the node in ZooKeeper."""
+    zookeeper: str = ""
+    """``high-availability.zookeeper.quorum``: where the election is, if not in the registry's database."""
+    zookeeper_root: str = "/firesteel"
+    """``high-availability.zookeeper.path.root``."""
+    lease_ms: int = 6_000
+    """``firesteel.cluster.lease``: after so long without a message a job manager is no longer the leader."""
+    driver_lease_ms: int = 15_000
+    """``firesteel.cluster.driver-lease``: after so long without one a driver of another machine counts as gone."""
     max_upload: int = 256 << 20
     """``firesteel.cluster.max-upload``."""
     max_programs: int = 2 << 30
@@ -66,6 +85,13 @@ class ClusterSettings:
             address=read.get_string("rest.bind-address", known.address),
             port=read.get_integer("rest.port", known.port),
             slots=read.get_integer(f"{prefix}slots", known.slots),
+            advertised=read.get_string("rest.address", ""),
+            registry=read.get_string(f"{prefix}registry", ""),
+            cluster_id=read.get_string("high-availability.cluster-id", known.cluster_id),
+            zookeeper=read.get_string("high-availability.zookeeper.quorum", ""),
+            zookeeper_root=read.get_string("high-availability.zookeeper.path.root", known.zookeeper_root),
+            lease_ms=read.get_duration_ms(f"{prefix}lease", known.lease_ms),
+            driver_lease_ms=read.get_duration_ms(f"{prefix}driver-lease", known.driver_lease_ms),
             hosts=tuple(one.strip() for one in read.get_string(f"{prefix}hosts", "").split(",") if one.strip()),
             certificate=read.get_string("security.ssl.rest.certificate", ""),
             key=read.get_string("security.ssl.rest.key", ""),
@@ -79,7 +105,10 @@ class ClusterSettings:
             request_ms=read.get_duration_ms(f"{prefix}request-timeout", known.request_ms),
             cancel_ms=read.get_duration_ms(f"{prefix}cancel-timeout", known.cancel_ms),
         )
-        return replace(settings, **{key: value for key, value in options.items() if value is not None}).checked()
+        given = {key: value for key, value in options.items() if value is not None}
+        if not given.get("registry_password") and (given.get("registry") or settings.registry):
+            given["registry_password"] = registry_password(read.get_string(f"{prefix}registry.password-file", ""))
+        return replace(settings, **given).checked()
 
     def checked(self) -> ClusterSettings:
         if self.slots < 1:
@@ -93,11 +122,46 @@ class ClusterSettings:
                 f"{self.address} can be reached from other machines. Programs that are uploaded run as your user, so "
                 "that takes TLS: set security.ssl.rest.certificate and security.ssl.rest.key, or stay on 127.0.0.1."
             )
+        if self.zookeeper and not self.registry:
+            raise ConfigurationError(
+                "ZooKeeper elects one of several job managers; what they know is in a database. Name it with "
+                "--registry postgresql://user@host/database."
+            )
+        if self.registry:
+            # Says what is wrong with them.
+            _ = self.database
+            if self.lease_ms < 1000 or self.driver_lease_ms < 1000:
+                raise ConfigurationError(
+                    f"A lease shorter than a second would run out by itself, got {self.lease_ms} and "
+                    f"{self.driver_lease_ms} ms."
+                )
         return self
+
+    @property
+    def highly_available(self) -> bool:
+        """Whether there may be other job managers."""
+        return bool(self.registry)
+
+    @property
+    def database(self) -> PostgresAddress:
+        return PostgresAddress.of(self.registry, self.registry_password, self.cluster_id)
 
     @property
     def scheme(self) -> str:
         return "https" if self.certificate else "http"
+
+
+def registry_password(file: str = "") -> str:
+    """From a file that only this user can read, or from the environment. Without one, libpq's own ways are left:
+    PGPASSWORD, ~/.pgpass."""
+    if not file:
+        return os.environ.get("FIRESTEEL_REGISTRY_PASSWORD", "")
+    try:
+        if os.stat(file).st_mode & 0o077:
+            raise ConfigurationError(f"Others can read the password in {file}: give it mode 0600.")
+        return Path(file).read_text(encoding="utf-8").rstrip("\n")
+    except OSError as error:
+        raise ConfigurationError(f"The password of the registry cannot be read from {file}: {error}.") from error
 
 
 def is_loopback(address: str) -> bool:

@@ -8,11 +8,11 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from firesteel.cluster.registry import AttemptRow, JobRow, OperationRow, StaleEpochError
+from firesteel.cluster.registry import AttemptRow, DriverRow, JobRow, Leader, OperationRow, StaleEpochError
+from firesteel.cluster.row_text import attempt_of, job_of, operation_of, text_of
 from firesteel.errors import SetupError
 
 __all__ = ["SqliteRegistry"]
@@ -35,7 +35,7 @@ CREATE INDEX IF NOT EXISTS operations_of_jobs ON operations (job);
 
 
 class SqliteRegistry:
-    """Rows are JSON in a column: fields come and go with versions, and nobody asks for them by SQL.
+    """Rows are JSON in a column.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -84,36 +84,67 @@ class SqliteRegistry:
                 self._base.execute("ROLLBACK")
                 raise
 
-    def claim(self) -> int:
+    def claim(self, address: str = "") -> int:
         with self._lock:
             self._base.execute("BEGIN IMMEDIATE")
             self._epoch = int(self._value("epoch") or 0) + 1
-            self._base.execute("INSERT OR REPLACE INTO cluster VALUES ('epoch', ?)", (str(self._epoch),))
+            values = [("epoch", str(self._epoch)), ("address", address)]
+            self._base.executemany("INSERT OR REPLACE INTO cluster VALUES (?, ?)", values)
             self._base.execute("COMMIT")
             return self._epoch
+
+    @property
+    def epoch(self) -> int:
+        return self._epoch
+
+    def check(self) -> None:
+        with self._lock:
+            if int(self._value("epoch") or 0) != self._epoch:
+                raise StaleEpochError("Another job manager has taken over.")
+
+    def leader(self) -> Leader | None:
+        with self._lock:
+            epoch, address = self._value("epoch"), self._value("address")
+        return Leader(int(epoch), address) if epoch and address else None
+
+    # Drivers: those of one machine are watched by their processes
+
+    def assign_driver(self, job_id: str, number: int) -> str:
+        return ""
+
+    def driver(self, job_id: str) -> DriverRow | None:
+        return None
+
+    def close_driver(self, job_id: str, number: int) -> bool:
+        return True
+
+    def ask_driver(self, job_id: str, number: int, request: str, seconds: float) -> str | None:
+        return None
 
     # Jobs
 
     def jobs(self) -> list[JobRow]:
         with self._lock:
             found = self._base.execute("SELECT known FROM jobs ORDER BY position").fetchall()
-        return [_job(known) for (known,) in found]
+        return [job_of(known) for (known,) in found]
 
     def job(self, job_id: str) -> JobRow | None:
         with self._lock:
             found = self._base.execute("SELECT known, record FROM jobs WHERE id = ?", (job_id,)).fetchone()
-        return None if found is None else _job(*found)
+        return None if found is None else job_of(*found)
 
     def add_job(self, row: JobRow) -> None:
         with self._writing() as base:
             (position,) = base.execute("SELECT coalesce(max(position), 0) + 1 FROM jobs").fetchone()
-            base.execute("INSERT INTO jobs VALUES (?, ?, ?, ?)", (row.id, position, _text(row), json.dumps(row.record)))
+            base.execute(
+                "INSERT INTO jobs VALUES (?, ?, ?, ?)", (row.id, position, text_of(row), json.dumps(row.record))
+            )
 
     def update_job(self, job_id: str, **changes: Any) -> JobRow:
         with self._writing() as base:
             known = base.execute("SELECT known, record FROM jobs WHERE id = ?", (job_id,)).fetchone()
-            row = JobRow(**{**vars(_job(*known)), **changes})
-            base.execute("UPDATE jobs SET known = ? WHERE id = ?", (_text(row), job_id))
+            row = JobRow(**{**vars(job_of(*known)), **changes})
+            base.execute("UPDATE jobs SET known = ? WHERE id = ?", (text_of(row), job_id))
             if "record" in changes:
                 base.execute("UPDATE jobs SET record = ? WHERE id = ?", (json.dumps(row.record), job_id))
             return row
@@ -127,46 +158,30 @@ class SqliteRegistry:
 
     def put_attempt(self, row: AttemptRow) -> None:
         with self._writing() as base:
-            known = (row.job, row.number, json.dumps(vars(row)))
+            known = (row.job, row.number, text_of(row))
             base.execute("INSERT OR REPLACE INTO attempts VALUES (?, ?, ?)", known)
 
     def attempts(self, job_id: str) -> list[AttemptRow]:
         with self._lock:
             asked = "SELECT known FROM attempts WHERE job = ? ORDER BY number"
             found = self._base.execute(asked, (job_id,)).fetchall()
-        return [AttemptRow(**_known(AttemptRow, known)) for (known,) in found]
+        return [attempt_of(known) for (known,) in found]
 
     def put_operation(self, row: OperationRow) -> None:
         with self._writing() as base:
-            known = (row.id, row.job, int(row.done), json.dumps(vars(row)))
+            known = (row.id, row.job, int(row.done), text_of(row))
             base.execute("INSERT OR REPLACE INTO operations VALUES (?, ?, ?, ?)", known)
 
     def operation(self, operation_id: str) -> OperationRow | None:
         with self._lock:
             found = self._base.execute("SELECT known FROM operations WHERE id = ?", (operation_id,)).fetchone()
-        return None if found is None else OperationRow(**_known(OperationRow, found[0]))
+        return None if found is None else operation_of(found[0])
 
     def open_operations(self) -> list[OperationRow]:
         with self._lock:
             found = self._base.execute("SELECT known FROM operations WHERE done = 0").fetchall()
-        return [OperationRow(**_known(OperationRow, known)) for (known,) in found]
+        return [operation_of(known) for (known,) in found]
 
     def close(self) -> None:
         with self._lock:
             self._base.close()
-
-
-def _text(row: JobRow) -> str:
-    return json.dumps({name: value for name, value in vars(row).items() if name != "record"})
-
-
-def _known(kind: type, text: str) -> dict[str, Any]:
-    """What this version knows of a row."""
-    names = {one.name for one in fields(kind)}
-    return {name: value for name, value in json.loads(text).items() if name in names}
-
-
-def _job(known: str, record: str = "{}") -> JobRow:
-    values = _known(JobRow, known)
-    values["arguments"] = tuple(values["arguments"])
-    return JobRow(**values, record=json.loads(record))

@@ -16,12 +16,10 @@ by other threads. Rows change under the lock, and in the registry first.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import select
 import shutil
-import signal
 import threading
 import time
 import uuid
@@ -31,23 +29,24 @@ from dataclasses import replace
 from typing import Any
 
 from firesteel.cluster.driver import CRASHED, Assignment
+from firesteel.cluster.driver_control import DriverControl
 from firesteel.cluster.folders import ClusterFolder
-from firesteel.cluster.launching import Launcher, Plan, adopted
+from firesteel.cluster.launching import DriverLivesError, Launcher, Plan, adopted
 from firesteel.cluster.managed import ManagedJob, crash_text, now_ms, restarts_after
 from firesteel.cluster.processes import Process, end_session
 from firesteel.cluster.program_store import ProgramStore, StoredProgram
-from firesteel.cluster.registry import ENDED, AttemptRow, JobRow, Registry, StaleEpochError
+from firesteel.cluster.registry import ENDED, AttemptRow, JobRow, Registry, RegistryUnreachableError, StaleEpochError
 from firesteel.cluster.settings import ClusterSettings
 from firesteel.engine.facade import Cancel, Command, JobFacade
 from firesteel.engine.facade.encoding import encoded
 from firesteel.errors import FiresteelError, JobCommandError, JobNotFoundError, ProgramError, in_a_line
-from firesteel.jobs import running_job
 
 __all__ = ["Supervisor"]
 
 logger = logging.getLogger("firesteel.cluster")
 
 SECONDS_TO_SUSPEND = 90.0
+SECONDS_TO_TRY_AGAIN = 2.0
 
 
 class Supervisor:
@@ -66,6 +65,7 @@ class Supervisor:
         self._launcher = launcher or Launcher(settings.plan_ms / 1000, settings.log_size, settings.log_files)
         self.settings, self.folder, self.registry, self.programs = settings, folder, registry, programs
         self._ended_listener = ended
+        self._drivers = DriverControl(folder, registry)
         self._lock = threading.RLock()
         self._jobs: dict[str, ManagedJob] = {}
         self._ended: dict[str, JobRow] = {}
@@ -94,10 +94,11 @@ class Supervisor:
         """Ends the supervisor. Jobs run on, or are suspended: then they go on when it is started again."""
         self._stopping = not leave_jobs
         if self._stopping:
+            self.registry.check()
             with self._lock:
-                processes = [job.process for job in self._jobs.values() if job.process is not None]
-            for process in processes:
-                process.send(signal.SIGTERM)
+                running = [(job, job.process) for job in self._jobs.values() if job.process is not None]
+            for job, process in running:
+                self._drivers.terminate(job, process)
             deadline = time.monotonic() + SECONDS_TO_SUSPEND
             while time.monotonic() < deadline and self._with_driver():
                 time.sleep(0.05)
@@ -125,11 +126,17 @@ class Supervisor:
                 self._end(job, "FAILED", "The job was stopped with the job manager, and keeps no checkpoint.")
             return
         noted = Process(row.pid, row.pid_started)
+        elsewhere = self._drivers.of_another_machine(row)
+        if elsewhere is not None:
+            logger.info("job %s (%s) is adopted: its driver is process %d elsewhere", row.id, row.name, elsewhere.pid)
+            job.process, job.remote = elsewhere, True
+            return
         process = adopted(self.folder.job(row.id), row.driver, noted)
         if process is not None:
             logger.info("job %s (%s) is adopted: its driver is process %d", row.id, row.name, process.pid)
             self._attach(job, process)
-        elif row.state == "RESTARTING" and not row.pid:
+        elif not row.pid and self._drivers.outcome(job) is None:
+            # The job manager before this one ended before it had started the driver.
             job.due = time.monotonic()
         else:
             job.process = noted
@@ -154,24 +161,7 @@ class Supervisor:
             settings["execution.checkpointing.dir"] = str(self.folder.checkpoints / job_id)
         if not plan.savepoint_folder:
             settings["execution.checkpointing.savepoint-dir"] = str(self.folder.savepoints)
-        now = now_ms()
-        row = JobRow(
-            id=job_id,
-            name=plan.name,
-            program=program.id,
-            arguments=tuple(arguments),
-            settings=settings,
-            mode=plan.mode,
-            parallelism=plan.parallelism,
-            max_parallelism=plan.max_parallelism,
-            plan=plan.plan,
-            configuration=plan.configuration,
-            restart=plan.restart,
-            checkpointing=plan.checkpointing,
-            submitted=now,
-            changed=now,
-            times={"CREATED": now},
-        )
+        row = plan.row(job_id, program.id, tuple(arguments), settings, now_ms())
         with self._lock:
             if self.registry.job(job_id) is not None:
                 raise ProgramError(f"There is a job {job_id} already.")
@@ -224,8 +214,8 @@ class Supervisor:
         return self._driver(job_id, seconds).execute(command)
 
     def _driver(self, job_id: str, seconds: float | None) -> JobFacade:
-        row = self.row(job_id)
-        remote = running_job(job_id, seconds) if row.state not in ENDED else None
+        row, job = self.row(job_id), self.managed(job_id)
+        remote = self._drivers.facade(job, seconds) if job is not None else None
         if remote is None:
             raise JobCommandError(f"Job {row.name!r} ({row.id}) cannot be asked now: it is {row.state}.")
         return remote
@@ -252,17 +242,18 @@ class Supervisor:
         self._nudge()
 
     def _cancel_driver(self, job: ManagedJob, process: Process) -> None:
-        remote = running_job(job.id, self.settings.cancel_ms / 1000)
+        self.registry.check()
+        remote = self._drivers.facade(job, self.settings.cancel_ms / 1000)
         if remote is None:
             # It has not come so far that it can be asked, and so has nothing to lose.
-            process.send(signal.SIGTERM)
+            self._drivers.terminate(job, process)
             return
         try:
             remote.execute(Cancel())
         except (FiresteelError, OSError) as error:
-            if process.alive:
+            if job.remote or process.alive:
                 logger.warning("job %s could not be asked to cancel: %s", job.id, error)
-                process.send(signal.SIGTERM)
+                self._drivers.terminate(job, process)
 
     # Watching
 
@@ -275,6 +266,8 @@ class Supervisor:
             action(*arguments)
         except StaleEpochError:
             logger.error("another job manager has taken over: this one does nothing any more")
+        except RegistryUnreachableError as error:
+            logger.error("%s", error)
         except Exception:
             logger.exception("the supervisor failed in %s", getattr(action, "__name__", action))
 
@@ -321,14 +314,18 @@ class Supervisor:
         if job.kill_at is not None and now >= job.kill_at and job.process is not None:
             job.kill_at = None
             logger.warning("job %s did not end in time: its driver is killed", job.id)
-            self._work.submit(self._logged, end_session, job.process)
+            self._work.submit(self._logged, self._drivers.kill, job, job.process)
         if job.process is not None and not job.asking and not job.ending:
             job.asking = True
             self._work.submit(self._logged, self._ask, job, job.process)
 
     def _ask(self, job: ManagedJob, process: Process) -> None:
         try:
-            remote = running_job(job.id, 5.0)
+            if job.remote and self._drivers.lease_is_over(job):
+                job.ending = True
+                self._after_driver(job, process)
+                return
+            remote = self._drivers.facade(job, 5.0)
             if remote is None:
                 return
             snapshot = remote.snapshot()
@@ -376,9 +373,23 @@ class Supervisor:
             "firesteel.job.records": str(folder.records),
             "firesteel.progress": "false",
         }
-        task = Assignment(row.id, str(program.path), row.arguments, str(folder.path), number)
+        task = Assignment(
+            row.id,
+            str(program.path),
+            row.arguments,
+            str(folder.path),
+            number,
+            epoch=self.registry.epoch,
+            lease=self.registry.assign_driver(row.id, number),
+        )
         try:
             process = self._launcher.start(folder, task, settings)
+        except StaleEpochError:
+            raise
+        except DriverLivesError as error:
+            logger.warning("%s It is waited for.", error)
+            job.due = time.monotonic() + SECONDS_TO_TRY_AGAIN
+            return
         except Exception as error:
             logger.exception("the driver of job %s could not be started", row.id)
             self._end(job, "FAILED", f"The driver could not be started: {in_a_line(error)}")
@@ -403,24 +414,17 @@ class Supervisor:
 
     def _after_driver(self, job: ManagedJob, process: Process) -> None:
         """A driver has ended: finds out how, and decides what follows."""
-        status = process.reap()
-        left = end_session(process)
+        status = None if job.remote else process.reap()
+        left = 0 if job.remote else end_session(process)
         if left:
             logger.info("job %s: %d processes that its driver left behind were ended", job.id, left)
-        outcome = self._outcome(job)
+        outcome = self._drivers.outcome(job)
         with self._lock:
             job.close()
-            job.process, job.kill_at = None, None
+            job.process, job.kill_at, job.remote = None, None, False
             job.reached = False
             self._decide(job, process, outcome, status)
         self._nudge()
-
-    def _outcome(self, job: ManagedJob) -> dict[str, Any] | None:
-        with contextlib.suppress(OSError, ValueError):
-            known = json.loads(self.folder.job(job.id).outcome(job.row.driver).read_bytes())
-            if isinstance(known, dict) and known.get("status") in (*ENDED, "SUSPENDED", CRASHED):
-                return known
-        return None
 
     def _decide(self, job: ManagedJob, process: Process, outcome: dict[str, Any] | None, status: int | None) -> None:
         row = job.row
@@ -467,7 +471,7 @@ class Supervisor:
             return job.row
 
     def _end(self, job: ManagedJob, state: str, failure: str = "") -> None:
-        record = self._record(job)
+        record = self._drivers.record(job)
         with self._lock:
             if job.snapshot is not None and job.snapshot.status.attempt > job.row.attempt:
                 job.row = replace(job.row, attempt=job.snapshot.status.attempt)
@@ -479,14 +483,6 @@ class Supervisor:
             del self._jobs[job.id]
         logger.info("job %s (%s) has ended: %s", row.id, row.name, state)
         self._work.submit(self._logged, self._after_end, job.row)
-
-    def _record(self, job: ManagedJob) -> dict[str, Any]:
-        """The last answers of a job: as it left them, or else as it gave them last."""
-        with contextlib.suppress(OSError, ValueError):
-            known = json.loads((self.folder.job(job.id).records / f"{job.id}.json").read_bytes())
-            if isinstance(known, dict):
-                return known
-        return {} if job.snapshot is None else dict(encoded(job.snapshot))
 
     def _after_end(self, row: JobRow) -> None:
         self._ended_listener(row)

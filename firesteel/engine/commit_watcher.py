@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 
 from firesteel.engine.commits import Commits
+from firesteel.engine.job_log import job_thread
 
 __all__ = ["CommitWatcher"]
 
@@ -22,7 +23,7 @@ class CommitWatcher:
         self._commits = commits
         self._failed = failed
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="firesteel-commits", daemon=True)
+        self._thread = job_thread(self._watch, "firesteel-commits")
 
     def start(self) -> None:
         if self._commits.used:

@@ -27,6 +27,7 @@ from collections.abc import Callable
 from typing import Any
 
 from firesteel.datastream.connectors.base import Committer, CommitterContext
+from firesteel.engine.commit_guard import check_commit
 from firesteel.engine.commit_log import CommitLog, Prepared
 from firesteel.errors import CheckpointError
 from firesteel.filesystems import LOCAL, Storage
@@ -119,7 +120,7 @@ class Commits:
                 )
 
     def _recover(self) -> None:
-        self._guard()
+        self._check()
         done = {batch for batch in self._pending if self._logged(batch)}
         for uid, committer in self._committers.items():
             waiting = self._of(uid, done)
@@ -131,6 +132,10 @@ class Commits:
         for batch in sorted(done):
             self._commit(batch, again=True)
         self._note()
+
+    def _check(self) -> None:
+        self._guard()
+        check_commit()
 
     def _of(self, uid: str, batches: set[int]) -> list[Any]:
         return [one for batch in sorted(batches) for one in self._pending[batch].get(uid, ())]
@@ -146,6 +151,8 @@ class Commits:
             return
         assert self._log is not None
         with self._lock:
+            # A batch that is logged has to be committed: whoever may not do the one leaves the other, too.
+            self._check()
             self._job.crash_points.reach(CrashPoint.BEFORE_LOG)
             self._log.write(batch, by_uid)
             self._pending[batch] = by_uid
@@ -162,7 +169,7 @@ class Commits:
             if self._failure is not None:
                 raise self._failure
             try:
-                self._guard()
+                self._check()
                 for batch in [batch for batch in sorted(self._pending) if self._logged(batch)]:
                     self._commit(batch)
             except BaseException as error:

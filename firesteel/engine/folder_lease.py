@@ -35,7 +35,7 @@ from firesteel.engine.folder_lock import Holder, refusal
 from firesteel.errors import CheckpointError
 from firesteel.filesystems import Storage, joined
 
-__all__ = ["LEASE", "FolderLease"]
+__all__ = ["LEASE", "FolderLease", "machine_id"]
 
 logger = logging.getLogger("firesteel")
 
@@ -131,7 +131,7 @@ class FolderLease:
                 self._storage.delete(self._path)
 
     def _content(self) -> bytes:
-        known = {"token": self._token, "number": self._number, "machine": _machine(), **asdict(self._holder)}
+        known = {"token": self._token, "number": self._number, "machine": machine_id(), **asdict(self._holder)}
         return json.dumps(known).encode()
 
     def _stored(self) -> dict[str, Any]:
@@ -147,7 +147,7 @@ class FolderLease:
         return Holder.from_json(json.dumps({k: v for k, v in found.items() if k not in ("token", "number", "machine")}))
 
 
-def _machine() -> str:
+def machine_id() -> str:
     """What tells one set of process ids from another: the machine since it was started, and the container."""
     with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return f"{file.read().strip()}/{os.readlink('/proc/self/ns/pid')}"
@@ -156,7 +156,7 @@ def _machine() -> str:
 
 def _is_gone(found: dict[str, Any]) -> bool:
     """Whether the holder was a process here that is no more, and its JVM is gone, too."""
-    if not _machine() or found.get("machine") != _machine():
+    if not machine_id() or found.get("machine") != machine_id():
         return False
     processes = [found.get("process"), found.get("jvm")]
     return not any(_runs(one) for one in processes if one is not None)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from firesteel.common.checkpoint_statistics import CheckpointStatistics
@@ -28,6 +29,7 @@ from firesteel.engine.facade.local import LocalJob
 from firesteel.engine.inbox import Inbox
 from firesteel.engine.interrupts import handle_termination, second_signal_ends_at_once, suspended_at_exit
 from firesteel.engine.job_context import JobContext
+from firesteel.engine.job_log import job_thread, working_for
 from firesteel.engine.job_records import write_record
 from firesteel.engine.job_run import Engine, JobRun
 from firesteel.engine.lifecycle import Lifecycle
@@ -85,6 +87,10 @@ class EngineJob(JobClient):
 
     def start(self) -> EngineJob:
         """Prepares in the caller's thread, where errors belong, then runs in the background."""
+        with working_for(self.job_id):
+            return self._start()
+
+    def _start(self) -> EngineJob:
         handle_termination()
         self._line.start(self.engine.starting)
         context = self.context
@@ -107,9 +113,7 @@ class EngineJob(JobClient):
             context.at_release.add(ControlSocket(descriptor, self.facade.answer).close)
             self.reporting = self._start_reporting(run)
             suspended_at_exit(self, running=True)
-            self._thread = threading.Thread(
-                target=self._main, args=(run,), name=f"firesteel-{context.name}", daemon=True
-            )
+            self._thread = job_thread(partial(self._main, run), f"firesteel-{context.name}")
             self._thread.start()
         except BaseException as error:
             if not self._works:

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from logging.handlers import RotatingFileHandler
 from typing import Any
 
@@ -20,7 +23,7 @@ from firesteel.engine.progress import beside_progress
 from firesteel.errors import ConfigurationError, JobCommandError
 from firesteel.runtime.task_log import place_of_work, record_of
 
-__all__ = ["JobLog", "LogFile", "checked_level", "log_handler"]
+__all__ = ["JobLog", "LogFile", "checked_level", "job_thread", "log_handler", "working_for"]
 
 PRINTED = ("stdout", "stderr")
 """The loggers of what functions print."""
@@ -48,17 +51,44 @@ class _Stderr(logging.Handler):
             self.handleError(record)
 
 
+_WORKING_FOR: ContextVar[str] = ContextVar("firesteel_job", default="")
+"""The id of the job that the thread works for."""
+
+
+@contextmanager
+def working_for(job_id: str) -> Iterator[None]:
+    """What is logged meanwhile is this job's, and stands in no other job's file."""
+    before = _WORKING_FOR.set(job_id)
+    try:
+        yield
+    finally:
+        _WORKING_FOR.reset(before)
+
+
+def job_thread(target: Callable[[], object], name: str) -> threading.Thread:
+    """A thread that works for the same job as the one that makes it."""
+    return threading.Thread(target=copy_context().run, args=(target,), name=name, daemon=True)
+
+
 class _JobFilter(logging.Filter):
-    """Adds to records what is known of where they come from. It runs in the thread that logs."""
+    """Adds to records what is known of where they come from, and leaves out those of other jobs. It runs in the thread
+    that logs."""
 
     def __init__(self, **job: Any) -> None:
         super().__init__()
         self._job = job
 
     def filter(self, record: logging.LogRecord) -> bool:
-        for name, value in {**self._job, **place_of_work()}.items():
+        # What the program itself logs is nobody's, and stands in the files of all jobs that run.
+        whose = _WORKING_FOR.get()
+        if whose and whose != self._job.get("job_id", whose):
+            return False
+        for name, value in place_of_work().items():
             if not hasattr(record, name):
                 setattr(record, name, value)
+        # The handler of another job may have had the record before.
+        for name, value in self._job.items():
+            setattr(record, name, value)
         return True
 
 
@@ -96,6 +126,37 @@ def checked_level(level: Any) -> str:
     return text
 
 
+class _Levels:
+    """The levels of the process's loggers while jobs run that say what they should be. Of several jobs the one that
+    wants to see most is heard; when the last one has ended a logger has the level that it had before the first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._before: dict[str, int] = {}
+        self._wanted: dict[str, dict[int, int]] = {}
+        """By logger and job."""
+
+    def set(self, job: int, logger: str, level: str) -> None:
+        with self._lock:
+            found = logging.getLogger(logger or None)
+            self._before.setdefault(logger, found.level)
+            self._wanted.setdefault(logger, {})[job] = logging.getLevelNamesMapping()[level]
+            found.setLevel(min(self._wanted[logger].values()))
+
+    def leave(self, job: int) -> None:
+        with self._lock:
+            for logger in [name for name, wanted in self._wanted.items() if job in wanted]:
+                del self._wanted[logger][job]
+                left = self._wanted[logger]
+                level = min(left.values()) if left else self._before.pop(logger)
+                logging.getLogger(logger or None).setLevel(level)
+                if not left:
+                    del self._wanted[logger]
+
+
+_levels = _Levels()
+
+
 class JobLog:
     """The log of one job."""
 
@@ -106,8 +167,6 @@ class JobLog:
         self._settings = settings
         self._attempt = attempt
         self._handler: logging.Handler | None = None
-        self._before: dict[str, int] = {}
-        """By logger the level that it had before the job."""
         self._mask = SecretMask(settings)
         self._text = TextFormatter(times=False)
         self.send_to_workers: Callable[..., None] = lambda **message: None
@@ -122,7 +181,7 @@ class JobLog:
     def start(self) -> None:
         """Sets up the process's log, if the job's settings say how."""
         for logger, level in self.levels.items():
-            self._set(logger, level)
+            _levels.set(id(self), logger, level)
         if any(key in self._settings for key in _KEYS):
             self._handler = log_handler(self._settings, **self._job)
             logging.getLogger().addHandler(self._handler)
@@ -133,14 +192,7 @@ class JobLog:
             logging.getLogger().removeHandler(self._handler)
             self._handler.close()
             self._handler = None
-        for logger, level in self._before.items():
-            logging.getLogger(logger or None).setLevel(level)
-        self._before.clear()
-
-    def _set(self, logger: str, level: str) -> None:
-        found = logging.getLogger(logger or None)
-        self._before.setdefault(logger, found.level)
-        found.setLevel(level)
+        _levels.leave(id(self))
 
     def set_level(self, level: str, logger: str = "") -> dict[str, str]:
         """Changes the level of a logger, here and in all workers. Returns all levels that the job has set."""
@@ -148,7 +200,7 @@ class JobLog:
             self.levels = {**self.levels, logger: checked_level(level)}
         except ConfigurationError as error:
             raise JobCommandError(str(error)) from error
-        self._set(logger, self.levels[logger])
+        _levels.set(id(self), logger, self.levels[logger])
         self.send_to_workers(levels=self.levels)
         return dict(self.levels)
 

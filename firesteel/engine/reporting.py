@@ -14,6 +14,7 @@ from typing import Any
 
 from firesteel.engine.facade.commands import GetBatches, GetCheckpoints, GetMetrics, GetStatus
 from firesteel.engine.facade.facade import JobFacade
+from firesteel.engine.job_log import job_thread
 from firesteel.engine.metric_samples import job_samples
 from firesteel.errors import FiresteelError, in_a_line
 from firesteel.metrics.reporters.contract import MetricReporter, ReporterSettings
@@ -80,7 +81,7 @@ class ReporterThread:
         self._done = threading.Event()
         self.reporter: MetricReporter = create_reporter(settings)
         self.reporter.open(settings, self.collect)
-        self._thread = threading.Thread(target=self._run, name=f"firesteel-metrics-{self.name}", daemon=True)
+        self._thread = job_thread(self._run, f"firesteel-metrics-{self.name}")
         self._thread.start()
 
     def collect(self) -> Sequence[Sample]:

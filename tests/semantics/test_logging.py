@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sparkkit import eventually
 
 from firesteel.cli import main
 from firesteel.common import Configuration, WatermarkStrategy
-from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream import MapFunction, StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.engine.job_log import JobLog, LogFile
 from firesteel.errors import ConfigurationError, JobCommandError
+from firesteel.testing import memory_environment
 
 SECRET = "hunter2-and-more"
 
@@ -180,3 +182,37 @@ def test_a_file_that_is_full_begins_anew(tmp_path: Path) -> None:
     assert [file.name for file in files] == ["job.log", "job.log.1", "job.log.2"]
     assert all(file.stat().st_size <= 300 and stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
     assert "line 19" in path.read_text()
+
+
+class SlowMap(MapFunction):
+    """Logs, too, while both jobs run."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self._name, self._folder = name, folder
+
+    def map(self, value: int) -> int:
+        logging.getLogger("shop").warning("in %s", self._name)
+        (self._folder / self._name).touch()
+        assert eventually(lambda: len(list(self._folder.iterdir())) == 2)
+        return value
+
+
+def test_two_jobs_of_one_process_have_a_log_each(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    jobs = []
+    for name in ("orders", "clicks"):
+        file = {"firesteel.log.file": str(tmp_path / f"{name}.log"), "firesteel.log.level": "INFO"}
+        env = memory_environment(config={**file, "firesteel.log.format": "json"})
+        env.from_collection([1]).map(SlowMap(name, seen)).print()
+        jobs.append(env.execute_async(name))
+        if name == "orders":
+            assert eventually(lambda: (seen / "orders").exists())
+    for job in jobs:
+        job.get_job_execution_result().result()
+    for name, other in (("orders", "clicks"), ("clicks", "orders")):
+        entries = [json.loads(line) for line in (tmp_path / f"{name}.log").read_text().splitlines()]
+        assert f"in {name}" in [entry["message"] for entry in entries]
+        assert any(entry["message"].startswith(f"job '{name}' finished") for entry in entries)
+        assert not [entry for entry in entries if other in entry["message"]]
+        assert {entry["job_name"] for entry in entries} == {name}

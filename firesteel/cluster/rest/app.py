@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from starlette.applications import Starlette
@@ -23,12 +23,15 @@ from firesteel.cluster.managed_jobs import ManagedJobs
 from firesteel.cluster.own_api import own_routes
 from firesteel.cluster.page import page_routes
 from firesteel.cluster.program_store import NoRoomError
+from firesteel.cluster.registry import RegistryUnreachableError, StaleEpochError
 from firesteel.cluster.rest import endpoints
 from firesteel.cluster.rest.calls import Call, Cluster, Endpoint, File, RestError, Upload
 from firesteel.cluster.rest.security import Guard, cookie_of, no_cookie
+from firesteel.cluster.settings import ClusterSettings
+from firesteel.cluster.tokens import Tokens
 from firesteel.errors import FiresteelError, JobCommandError, JobNotFoundError
 
-__all__ = ["build"]
+__all__ = ["build", "guarded_app", "login_routes", "read_body"]
 
 logger = logging.getLogger("firesteel.cluster")
 
@@ -43,16 +46,21 @@ def build(cluster: Cluster) -> Starlette:
     """The application of a job manager."""
     known = endpoints.all_endpoints()
     routes: list[BaseRoute] = [
-        Route("/firesteel/v1/login", _login(cluster), methods=["POST"]),
-        Route("/firesteel/v1/logout", _logout, methods=["POST"]),
+        *login_routes(cluster.settings, cluster.tokens),
         *page_routes(),
     ]
     for one in known:
         for prefix in ("",) if one.own else ("", "/v1"):
             routes.append(Route(prefix + one.path, _answering(cluster, one), methods=[one.method]))
     routes += own_routes(ManagedJobs(cluster.supervisor, cluster.folder, cluster.tokens.all))
+    return guarded_app(routes, cluster.settings, cluster.tokens)
+
+
+def guarded_app(routes: Sequence[BaseRoute], settings: ClusterSettings, tokens: Tokens) -> Starlette:
+    """Routes behind the guard."""
+    known = endpoints.all_endpoints()
     changing_gets = [_pattern(one.path) for one in known if one.method == "GET" and one.changes]
-    guard = Middleware(Guard, tokens=cluster.tokens, hosts=allowed_hosts(cluster), changing_gets=changing_gets)
+    guard = Middleware(Guard, tokens=tokens, hosts=allowed_hosts(settings), changing_gets=changing_gets)
     app = Starlette(
         routes=routes,
         middleware=[guard],
@@ -63,9 +71,9 @@ def build(cluster: Cluster) -> Starlette:
     return app
 
 
-def allowed_hosts(cluster: Cluster) -> set[str]:
-    settings = cluster.settings
-    return {"localhost", "127.0.0.1", "::1", settings.address, *settings.hosts} - {"0.0.0.0", "::"}
+def allowed_hosts(settings: ClusterSettings) -> set[str]:
+    names = {"localhost", "127.0.0.1", "::1", settings.address, settings.advertised, *settings.hosts}
+    return names - {"", "0.0.0.0", "::"}
 
 
 def _pattern(path: str) -> str:
@@ -101,11 +109,11 @@ async def _call(cluster: Cluster, endpoint: Endpoint, request: Request) -> Call:
             uploads = await _uploads(request, cluster.settings.max_upload)
         return Call(cluster, request.path_params, query, {}, uploads, base)
     async with asyncio.timeout(SECONDS_TO_READ):
-        content = await _read(request, MAX_BODY)
+        content = await read_body(request, MAX_BODY)
     return Call(cluster, request.path_params, query, _json(content), base=base)
 
 
-async def _read(request: Request, most: int) -> bytes:
+async def read_body(request: Request, most: int) -> bytes:
     declared = request.headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > most:
         raise RestError(413, f"A request has at most {most:,} bytes here.")
@@ -168,20 +176,28 @@ def _response(endpoint: Endpoint, answer: Any) -> Response:
     return JSONResponse(answer, endpoint.status)
 
 
-def _login(cluster: Cluster) -> Answering:
+def login_routes(settings: ClusterSettings, tokens: Tokens) -> list[BaseRoute]:
+    """The way in and out of the page."""
+    return [
+        Route("/firesteel/v1/login", _login(settings, tokens), methods=["POST"]),
+        Route("/firesteel/v1/logout", _logout, methods=["POST"]),
+    ]
+
+
+def _login(settings: ClusterSettings, tokens: Tokens) -> Answering:
     """A token for a cookie, which the page's scripts cannot read."""
 
     async def login(request: Request) -> Response:
         try:
             async with asyncio.timeout(SECONDS_TO_READ):
-                token = _json(await _read(request, 4096)).get("token")
+                token = _json(await read_body(request, 4096)).get("token")
         except Exception as error:
             return _refusal(error)
-        changes = cluster.tokens.allows(token, True) if isinstance(token, str) else None
+        changes = tokens.allows(token, True) if isinstance(token, str) else None
         if changes is None:
             return JSONResponse({"errors": ["This is not a token of this job manager."]}, 401)
         answer = JSONResponse({"readOnly": not changes})
-        answer.headers["Set-Cookie"] = cookie_of(str(token), cluster.settings.scheme == "https")
+        answer.headers["Set-Cookie"] = cookie_of(str(token), settings.scheme == "https")
         return answer
 
     return login
@@ -203,6 +219,8 @@ def _refusal(error: Exception) -> Response:
             return _errors(error.status, *error.messages)
         case JobNotFoundError():
             return _errors(404, str(error))
+        case StaleEpochError() | RegistryUnreachableError():
+            return JSONResponse({"errors": [str(error)]}, 503, {"Retry-After": "1"})
         case NoRoomError():
             return _errors(413, str(error))
         case TimeoutError():

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+import socket
 import statistics
 from collections.abc import Mapping
 from typing import Any
 
-from firesteel.cluster.rest.calls import Call, Endpoints, RestError
+from firesteel.cluster.registry import ENDED
+from firesteel.cluster.rest.calls import Call, Endpoints, File, RestError
 from firesteel.cluster.views import JobView, Vertex
+from firesteel.engine.metric_samples import job_samples
+from firesteel.metrics.exposition import CONTENT_TYPE, exposition
+from firesteel.metrics.samples import Sample
 
 __all__ = ["ENDPOINTS", "job_metrics", "subtask_metrics"]
 
@@ -210,3 +215,23 @@ def watermarks(call: Call) -> Any:
         {"id": f"{number}.currentInputWatermark", "value": str(part.get("currentInputWatermark", NO_WATERMARK))}
         for number, part in enumerate(_of_subtasks(vertex))
     ]
+
+
+@ENDPOINTS.get("/metrics", own=True)
+def scraped(call: Call) -> Any:
+    """The metrics of the job manager and of all jobs that have not ended, for Prometheus."""
+    supervisor, host = call.cluster.supervisor, socket.gethostname()
+    rows = [row for row in supervisor.rows() if row.state not in ENDED]
+    own = {
+        "numRunningJobs": sum(row.state == "RUNNING" for row in rows),
+        "numRegisteredTaskManagers": sum(row.pid != 0 for row in rows),
+        "taskSlotsTotal": call.cluster.settings.slots,
+        "taskSlotsAvailable": supervisor.free_slots,
+    }
+    samples = [Sample("jobmanager", name, value, variables={"host": host}) for name, value in own.items()]
+    for row in rows:
+        managed = supervisor.managed(row.id)
+        known = None if managed is None else managed.snapshot
+        if known is not None:
+            samples += job_samples(known.status, known.metrics, known.checkpoints, None, host)
+    return File(exposition(samples).encode(), CONTENT_TYPE)

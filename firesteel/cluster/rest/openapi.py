@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from firesteel import __version__
+from firesteel.cluster import own_api
 from firesteel.cluster.rest.calls import Call, Endpoint, Endpoints
 
 __all__ = ["ENDPOINTS", "describe"]
@@ -38,7 +39,7 @@ _STATUS = {
 def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     """An OpenAPI document, version 3.0."""
     paths: dict[str, dict[str, Any]] = {}
-    for one in endpoints:
+    for one in [*endpoints, *_of_the_page()]:
         paths.setdefault(one.path, {})[one.method.lower()] = _operation(one)
     return {
         "openapi": "3.0.3",
@@ -60,6 +61,21 @@ def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
             },
         },
     }
+
+
+def _of_the_page() -> list[Endpoint]:
+    """What the page asks for, and its way in and out. They have a server of their own, so nothing is called here."""
+
+    def described(method: str, path: str, summary: str, **more: Any) -> Endpoint:
+        def handler(call: Call) -> Any: ...
+
+        handler.__doc__ = summary
+        return Endpoint(method, path, handler, method != "GET", own=True, **more)
+
+    found = [described(method, path, summary, query=query) for method, path, summary, query in own_api.described()]
+    token = {"token": {"type": "string"}}
+    login = described("POST", f"{own_api.PREFIX}/login", "A cookie for a token.", body=token)
+    return [*found, login, described("POST", f"{own_api.PREFIX}/logout", "Takes the cookie back.")]
 
 
 def _operation(one: Endpoint) -> dict[str, Any]:

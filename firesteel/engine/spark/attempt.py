@@ -22,6 +22,7 @@ from firesteel.common.private_files import make_private_folder
 from firesteel.engine.commit_watcher import CommitWatcher
 from firesteel.engine.imports import JobFiles
 from firesteel.engine.job_context import JobContext
+from firesteel.engine.job_log import working_for
 from firesteel.engine.manifest import CheckpointFolder
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.pickling import pickle_job_to_keep
@@ -193,7 +194,8 @@ class StreamingAttempt(Attempt):
         try:
             keep_to_df()
             self._callbacks.note(frame.sparkSession)
-            self.take(frame, batch)
+            with working_for(self.context.job_id):
+                self.take(frame, batch)
         except BaseException as error:
             self._fail(error)
             raise BatchFailed from None

@@ -5,27 +5,16 @@ Names are those of Flink's reporter: ``flink_``, the scope, the metric's name; c
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from firesteel.errors import ConfigurationError, SetupError
+from firesteel.metrics.exposition import families, fit
 from firesteel.metrics.reporters.contract import MetricReporter, ReporterSettings
-from firesteel.metrics.samples import METER, Sample
+from firesteel.metrics.samples import Sample
 
 __all__ = ["PrometheusReporter", "PushGatewayReporter"]
-
-_UNFIT = re.compile(r"[^a-zA-Z0-9:_]")
-
-
-def fit(text: str) -> str:
-    """A name as Prometheus allows it.
-
-    >>> fit("Flat Map -> Sink: Print")
-    'Flat_Map____Sink:_Print'
-    """
-    return _UNFIT.sub("_", text)
 
 
 def _client() -> Any:
@@ -48,20 +37,11 @@ class _Samples:
     def collect(self) -> Iterable[Any]:
         from prometheus_client.metrics_core import GaugeMetricFamily
 
-        families: dict[str, Any] = {}
-        for sample in self._collect():
-            base = f"flink_{fit(sample.logical_identifier('_'))}"
-            labels = {fit(name): self._fit(value) for name, value in sample.variables.items()}
-            # The rate of a meter has its name alone, as in Flink.
-            numbers = {"" if sample.kind == METER and part == "rate" else part: n for part, n in sample.numbers()}
-            for part, number in numbers.items():
-                name = f"{base}_{part}" if part else base
-                family = families.get(name)
-                if family is None:
-                    text = f"{sample.name} (scope: {sample.scope.replace('.', '_')})"
-                    family = families[name] = GaugeMetricFamily(name, text)
-                family.add_sample(name, labels, number)
-        return families.values()
+        for family in families(self._collect(), self._fit):
+            found = GaugeMetricFamily(family.name, family.help)
+            for labels, number in family.values:
+                found.add_sample(family.name, labels, number)
+            yield found
 
     def describe(self) -> Iterable[Any]:
         """Nothing to say beforehand. Without it the metrics would be collected for it."""

@@ -1,0 +1,83 @@
+"""The page of jobs that were started by hand, and the metrics of all jobs of a job manager."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import httpx
+from clusterkit import ENDLESS, client_of, has_state, running_cluster
+from prometheus_client.parser import text_string_to_metric_families
+from sparkkit import eventually
+
+from firesteel.cluster.job_page import JobPage
+from firesteel.datastream import MapFunction
+from firesteel.testing import memory_environment
+
+
+class Waits(MapFunction):
+    """For a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def map(self, value: int) -> int:
+        assert eventually(self._path.exists)
+        return value
+
+
+def test_a_job_that_was_started_by_hand_is_on_the_page(tmp_path: Path) -> None:
+    env = memory_environment()
+    env.from_collection([1, 2, 3]).map(Waits(tmp_path / "go")).name("waits").print()
+    job = env.execute_async("by hand")
+    with JobPage() as page, httpx.Client(base_url=page.address) as client:
+        assert client.get("/").status_code == 200
+        assert client.get("/firesteel/v1/jobs").status_code == 401
+        assert client.post("/firesteel/v1/login", json={"token": "wrong"}).status_code == 401
+        assert client.post("/firesteel/v1/login", json={"token": page.token}).json() == {"readOnly": True}
+        assert client.get("/config").json()["features"]["web-cancel"] is False
+        listed = {one["name"]: one for one in client.get("/firesteel/v1/jobs").json()["jobs"]}
+        number = listed["by hand"]["id"]
+        plan = client.get(f"/firesteel/v1/jobs/{number}").json()["plan"]
+        assert "waits" in [node["type"] for node in plan["nodes"]]
+        # It is for looking.
+        assert client.patch(f"/jobs/{number}").status_code == 403
+        assert client.post(f"/firesteel/v1/jobs/{number}/state").status_code == 403
+        (tmp_path / "go").touch()
+        job.get_job_execution_result().result()
+        assert eventually(lambda: "FINISHED" in client.get("/firesteel/v1/jobs").text)
+        address = page.address
+    try:
+        httpx.get(address)
+    except httpx.ConnectError:
+        return
+    raise AssertionError("the page is still there")
+
+
+def test_prometheus_gets_all_jobs_from_the_job_manager(tmp_path: Path) -> None:
+    with running_cluster(tmp_path / "c", slots=3) as cluster:
+        program = cluster.programs.put("endless.py", ENDLESS.encode())
+        chosen = {"firesteel.master": "memory"}
+        jobs = [cluster.supervisor.submit(program, settings=chosen).id for _ in range(2)]
+        assert all(has_state(cluster, job, "RUNNING") for job in jobs)
+        with client_of(cluster) as client:
+
+            def scraped() -> dict[tuple[str, str], float]:
+                text = client.get("/metrics").text
+                samples = [one for family in text_string_to_metric_families(text) for one in family.samples]
+                return {(one.name, one.labels.get("job_id", "")): one.value for one in samples}
+
+            assert scraped()["flink_jobmanager_taskSlotsAvailable", ""] == 1
+            assert scraped()["flink_jobmanager_numRunningJobs", ""] == 2
+            assert eventually(lambda: all(scraped()["flink_jobmanager_job_firesteel_records", job] > 0 for job in jobs))
+            found = scraped()
+            assert all(found["flink_jobmanager_job_uptime", job] > 0 for job in jobs)
+            assert {job for name, job in found if name == "flink_taskmanager_job_task_operator_numRecordsIn"} == set(
+                jobs
+            )
+            assert client.get("/metrics", headers={"Authorization": ""}).status_code == 401
+            # What has ended is no longer there.
+            cluster.supervisor.cancel(jobs[0])
+            assert has_state(cluster, jobs[0], "CANCELED")
+            assert ("flink_jobmanager_job_uptime", jobs[0]) not in scraped()
+            assert "/metrics" in json.loads(client.get("/openapi.json").text)["paths"]

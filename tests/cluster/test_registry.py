@@ -1,0 +1,304 @@
+"""The registry in PostgreSQL: the same rows as in the file, epochs, leases, and a connection that breaks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from postgreskit import Database
+from sparkkit import eventually
+from tcp_proxy import TcpProxy
+
+from firesteel.cluster import postgres
+from firesteel.cluster.driver_lease import DriverLease
+from firesteel.cluster.postgres import PostgresAddress
+from firesteel.cluster.postgres_election import PostgresElection
+from firesteel.cluster.postgres_registry import PostgresRegistry
+from firesteel.cluster.registry import (
+    AttemptRow,
+    JobRow,
+    Leader,
+    OperationRow,
+    Registry,
+    RegistryUnreachableError,
+    StaleEpochError,
+)
+from firesteel.cluster.sqlite_registry import SqliteRegistry
+from firesteel.errors import ConfigurationError, SetupError
+
+
+def address_of(database: Database, port: int | None = None) -> PostgresAddress:
+    port = port or database.server.port
+    return PostgresAddress.of(f"postgresql://{database.user}@127.0.0.1:{port}/{database.name}", database.password)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Registry]]:
+    """Makes one more registry of the same rows."""
+    made: list[Registry] = []
+    if request.param == "postgresql":
+        address = address_of(request.getfixturevalue("database"))
+
+    def one() -> Registry:
+        made.append(SqliteRegistry(tmp_path / "r") if request.param == "sqlite" else PostgresRegistry(address))
+        return made[-1]
+
+    yield one
+    for registry in made:
+        registry.close()
+
+
+def test_rows_are_what_they_were(make: Callable[[], Registry]) -> None:
+    registry = make()
+    assert registry.claim("http://one:1") == registry.epoch == 1
+    job = JobRow(
+        "a" * 32, "orders\0é", "p.py", arguments=("x",), settings={"k": "v"}, plan={"nodes": [1]}, record={"s": 1}
+    )
+    registry.add_job(job)
+    registry.add_job(JobRow("b" * 32, "second", "p.py"))
+    assert registry.job(job.id) == job
+    assert [(row.name, row.record) for row in registry.jobs()] == [("orders\0é", {}), ("second", {})]
+    changed = registry.update_job(job.id, state="FINISHED", record={"s": 2}, times={"FINISHED": 3})
+    assert registry.job(job.id) == changed
+    assert (changed.state, changed.record, changed.name) == ("FINISHED", {"s": 2}, job.name)
+    registry.put_attempt(AttemptRow(job.id, 0, 7))
+    registry.put_attempt(AttemptRow(job.id, 1, 8))
+    registry.put_attempt(AttemptRow(job.id, 0, 7, outcome="crashed"))
+    assert [(one.number, one.outcome) for one in registry.attempts(job.id)] == [(0, "crashed"), (1, "")]
+    operation = OperationRow("c" * 32, job.id, "savepoint", 5)
+    registry.put_operation(operation)
+    assert registry.open_operations() == [operation]
+    registry.put_operation(OperationRow("c" * 32, job.id, "savepoint", 5, done=True, result="/s"))
+    assert registry.open_operations() == []
+    found = registry.operation("c" * 32)
+    assert found is not None
+    assert found.result == "/s"
+    registry.forget_job(job.id)
+    assert registry.job(job.id) is None
+    assert registry.attempts(job.id) == []
+    assert registry.operation("c" * 32) is None
+
+
+def test_only_the_last_epoch_writes(make: Callable[[], Registry]) -> None:
+    first, second = make(), make()
+    assert first.claim("http://one:1") == 1
+    first.add_job(JobRow("a" * 32, "one", "p"))
+    first.check()
+    assert second.claim("http://two:2") == 2
+    assert first.leader() == second.leader() == Leader(2, "http://two:2")
+    for write in (
+        first.check,
+        lambda: first.add_job(JobRow("b" * 32, "two", "p")),
+        lambda: first.update_job("a" * 32, state="RUNNING"),
+        lambda: first.put_attempt(AttemptRow("a" * 32, 0)),
+        lambda: first.put_operation(OperationRow("c" * 32, "a" * 32, "stop", 0)),
+        lambda: first.forget_job("a" * 32),
+    ):
+        with pytest.raises(StaleEpochError):
+            write()
+    assert [row.state for row in second.jobs()] == ["CREATED"]
+    assert second.attempts("a" * 32) == []
+
+
+# PostgreSQL alone
+
+
+def test_a_claim_is_not_held_up_by_a_process_that_stands_still_in_a_write(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "SECONDS_OF_STATEMENT", 1.0)
+    first, second = PostgresRegistry(address_of(database)), PostgresRegistry(address_of(database), patience=10)
+    first.claim()
+    reached, go_on = threading.Event(), threading.Event()
+    refused: list[Exception] = []
+
+    def write() -> None:
+        try:
+            first._write(lambda cursor: (reached.set(), go_on.wait(30), cursor.execute("SELECT 1")))
+        except Exception as error:
+            refused.append(error)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    assert reached.wait(10)
+    assert second.claim() == 2
+    go_on.set()
+    thread.join(20)
+    # Its transaction was ended by the server; tried again, it is one of an epoch that is over.
+    assert [type(error) for error in refused] == [StaleEpochError]
+    first.close()
+    second.close()
+
+
+def test_a_broken_connection_is_made_anew(database: Database) -> None:
+    registry = PostgresRegistry(address_of(database))
+    registry.claim()
+    registry.add_job(JobRow("a" * 32, "one", "p"))
+    end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'firesteel-registry'"
+    assert database.execute(end) == [(True,)]
+    registry.update_job("a" * 32, state="RUNNING")
+    assert [row.state for row in registry.jobs()] == ["RUNNING"]
+    registry.close()
+    with pytest.raises(RegistryUnreachableError, match="let go"):
+        registry.jobs()
+
+
+def test_a_network_that_swallows_everything_is_noticed(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "SECONDS_TO_ANSWER", 0.5)
+    with TcpProxy("127.0.0.1", database.server.port) as proxy:
+        registry = PostgresRegistry(address_of(database, proxy.port), patience=1.0)
+        registry.claim()
+        proxy.swallow()
+        began = time.monotonic()
+        with pytest.raises(RegistryUnreachableError):
+            registry.check()
+        assert time.monotonic() - began < 20
+        proxy.reset()
+        registry.check()
+        registry.close()
+
+
+def test_a_registry_of_a_newer_version_is_refused(database: Database) -> None:
+    PostgresRegistry(address_of(database)).close()
+    database.execute("UPDATE firesteel.cluster SET version = 99")
+    with pytest.raises(SetupError, match="newer version"):
+        PostgresRegistry(address_of(database))
+
+
+def test_several_clusters_share_a_database(database: Database) -> None:
+    one = PostgresRegistry(address_of(database))
+    other = PostgresRegistry(PostgresAddress.of(one._base.address.url, database.password, "another"))
+    assert (one.claim(), other.claim(), one.claim()) == (1, 1, 2)
+    one.close()
+    other.close()
+
+
+def test_the_password_is_not_shown(database: Database) -> None:
+    address = address_of(database)
+    assert database.password not in repr(address)
+    with pytest.raises(ConfigurationError, match="holds a password") as caught:
+        PostgresAddress.of("postgresql://me:hunter2@db/jobs")
+    assert "hunter2" not in str(caught.value)
+    with pytest.raises(ConfigurationError, match="names a schema"):
+        PostgresAddress.of("postgresql://me@db/jobs", schema='x"; DROP')
+
+
+# The election
+
+
+@pytest.fixture
+def candidates(database: Database) -> Iterator[tuple[PostgresElection, PostgresElection]]:
+    PostgresRegistry(address_of(database)).close()
+    pair = PostgresElection(address_of(database), 2.0), PostgresElection(address_of(database), 2.0)
+    yield pair
+    for one in pair:
+        one.resign()
+        one.close()
+
+
+def test_one_of_two_is_elected(candidates: tuple[PostgresElection, PostgresElection]) -> None:
+    first, second = candidates
+    assert first.stand(0)
+    # Longer than the lease: it is renewed.
+    assert not second.stand(3.0)
+    assert first.holds()
+    first.resign()
+    assert second.stand(1.0)
+    assert second.holds()
+    assert not first.holds()
+
+
+def test_nobody_waits_for_the_lease_of_a_connection_that_is_gone(database: Database) -> None:
+    registry = PostgresRegistry(address_of(database))
+    first, second = PostgresElection(address_of(database), 600.0), PostgresElection(address_of(database), 600.0)
+    assert first.stand(0)
+    assert not second.stand(0)
+    # As if its process had been killed.
+    first._elected.clear()
+    first._base.disconnect()
+    assert second.stand(10.0)
+    for one in (registry, first, second):
+        one.close()
+
+
+def test_one_that_stands_still_is_not_elected_any_more(
+    candidates: tuple[PostgresElection, PostgresElection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = candidates
+    monkeypatch.setattr(first, "_renew", lambda: time.sleep(60))
+    assert first.stand(0)
+    assert second.stand(20.0), "the lease has run out"
+    assert not first.holds(), "it ran out there before"
+
+
+# Leases of drivers
+
+
+def test_a_driver_commits_while_it_has_its_lease(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = PostgresRegistry(address_of(database), driver_seconds=1.0)
+    registry.claim()
+    killed = threading.Event()
+    monkeypatch.setattr(DriverLease, "_end", lambda lease: killed.set())
+    lease = DriverLease(registry.assign_driver("a" * 32, 0))
+    assert lease.take()
+    lease.check()
+    held = registry.driver("a" * 32)
+    assert held is not None
+    assert held.alive
+    assert not registry.close_driver("a" * 32, 0), "it is renewed"
+    # It stands still: renewals end.
+    lease._over.set()
+    assert eventually(lambda: registry.close_driver("a" * 32, 0))
+    done = threading.Event()
+    threading.Thread(target=lambda: (lease.check(), done.set()), daemon=True).start()
+    assert not done.wait(0.5), "a commit waits"
+    # It wakes up.
+    lease._over.clear()
+    threading.Thread(target=lease._keep, daemon=True).start()
+    assert killed.wait(10)
+    assert not done.is_set()
+    lease._over.set()
+    registry.close()
+
+
+def test_a_commit_goes_on_when_the_registry_is_back(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "SECONDS_TO_ANSWER", 0.5)
+    registry = PostgresRegistry(address_of(database), driver_seconds=1.0)
+    registry.claim()
+    with TcpProxy("127.0.0.1", database.server.port) as proxy:
+        known = registry.assign_driver("a" * 32, 0).replace(f":{database.server.port}/", f":{proxy.port}/")
+        lease = DriverLease(known)
+        assert lease.take()
+        proxy.swallow()
+        assert eventually(lambda: time.monotonic() > lease._valid_until)
+        done = threading.Event()
+        threading.Thread(target=lambda: (lease.check(), done.set()), daemon=True).start()
+        assert not done.wait(0.3)
+        proxy.reset()
+        assert done.wait(20)
+        lease.release()
+    held = registry.driver("a" * 32)
+    assert held is not None
+    assert not held.alive
+    registry.close()
+
+
+def test_only_the_driver_that_is_wanted_gets_the_lease(database: Database) -> None:
+    registry = PostgresRegistry(address_of(database))
+    registry.claim()
+    first = DriverLease(registry.assign_driver("a" * 32, 0))
+    second = DriverLease(registry.assign_driver("a" * 32, 1))
+    assert not first.take()
+    assert second.take()
+    # A job manager of an earlier epoch cannot assign one.
+    other = PostgresRegistry(address_of(database))
+    other.claim()
+    with pytest.raises(StaleEpochError):
+        registry.assign_driver("a" * 32, 2)
+    for one in (first, second):
+        one.release()
+    registry.close()
+    other.close()

@@ -1,0 +1,108 @@
+"""The election by a real ZooKeeper."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from sparkkit import eventually
+from tcp_proxy import TcpProxy
+from zookeeper_server import ZookeeperServer, why_not
+
+from firesteel.cluster.settings import ClusterSettings
+from firesteel.cluster.zookeeper_election import ZookeeperElection
+from firesteel.common import Configuration
+from firesteel.errors import ConfigurationError
+
+PATH = "/firesteel/test/leader"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ZookeeperServer]:
+    missing = why_not()
+    if missing is not None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"CI must test with ZooKeeper: {missing}")
+        pytest.skip(f"no ZooKeeper to test with: {missing}")
+    with ZookeeperServer() as found:
+        yield found
+
+
+@pytest.fixture
+def candidate(server: ZookeeperServer) -> Iterator[ZookeeperElection]:
+    found = ZookeeperElection(server.hosts, PATH, "here", 2.0)
+    yield found
+    found.resign()
+    found.close()
+
+
+# A candidate that is a process, so that it can be stopped. It says what it believes when it is asked.
+OTHER = f"""
+import sys
+from firesteel.cluster.zookeeper_election import ZookeeperElection
+election = ZookeeperElection(sys.argv[1], {PATH!r}, "other", 2.0)
+print(election.stand(20.0), flush=True)
+for line in sys.stdin:
+    print(election.holds(), flush=True)
+"""
+
+
+@pytest.fixture
+def other(server: ZookeeperServer) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", OTHER, server.hosts], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def said(process: subprocess.Popen[str], ask: bool = True) -> str:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    if ask:
+        process.stdin.write("?\n")
+        process.stdin.flush()
+    return process.stdout.readline().strip()
+
+
+def test_one_that_is_killed_or_stands_still_is_replaced(
+    candidate: ZookeeperElection, other: subprocess.Popen[str]
+) -> None:
+    assert said(other, ask=False) == "True"
+    assert not candidate.stand(0.5)
+    other.send_signal(signal.SIGSTOP)
+    assert eventually(lambda: candidate.stand(1.0))
+    assert candidate.holds()
+    other.send_signal(signal.SIGCONT)
+    # It learns so from ZooKeeper. Until then the epoch of the registry keeps it from acting.
+    assert eventually(lambda: said(other) == "False")
+    assert candidate.holds()
+
+
+def test_a_connection_that_is_cut_ends_the_term(server: ZookeeperServer, candidate: ZookeeperElection) -> None:
+    with TcpProxy("127.0.0.1", server.port) as proxy:
+        first = ZookeeperElection(f"127.0.0.1:{proxy.port}", PATH, "first", 2.0)
+        assert eventually(lambda: first.stand(1.0))
+        assert not candidate.stand(0.3)
+        proxy.swallow()
+        assert eventually(lambda: not first.holds())
+        assert eventually(lambda: candidate.stand(1.0))
+        proxy.reset()
+        assert not first.holds()
+        candidate.resign()
+        assert eventually(lambda: first.stand(1.0)), "and it can be elected again"
+        first.resign()
+        first.close()
+
+
+def test_it_needs_a_registry() -> None:
+    with pytest.raises(ConfigurationError, match="Name it with --registry"):
+        ClusterSettings.of(Configuration(), zookeeper="zk1:2181")
+    nobody = ZookeeperElection("127.0.0.1:1", PATH, "here", 1.0)
+    assert not nobody.stand(0.1)
+    nobody.close()
