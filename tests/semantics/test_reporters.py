@@ -14,6 +14,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -374,6 +375,31 @@ def test_opentelemetry_gets_points_with_attributes(job: Callable[..., Any]) -> N
     assert metrics["flink.taskmanager.job.task.operator.sizes.mean"].gauge.data_points
     (uptime,) = metrics["flink.jobmanager.job.uptime"].gauge.data_points
     assert uptime.as_int > 0
+
+
+def test_opentelemetry_by_grpc(job: Callable[..., Any]) -> None:
+    grpc = pytest.importorskip("grpc")
+    from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metrics_service_pb2_grpc
+
+    taken: list[Any] = []
+
+    class Collector(metrics_service_pb2_grpc.MetricsServiceServicer):  # type: ignore[misc]
+        def Export(self, request: Any, context: Any) -> Any:
+            taken.append(request)
+            return metrics_service_pb2.ExportMetricsServiceResponse()
+
+    server = grpc.server(ThreadPoolExecutor(2))
+    metrics_service_pb2_grpc.add_MetricsServiceServicer_to_server(Collector(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        settings = {"exporter__endpoint": f"http://127.0.0.1:{port}", "exporter__protocol": "gRPC"}
+        report(job(**reporter("otel", **settings, exporter__timeout="5 s")))
+    finally:
+        server.stop(None)
+    (resource,) = taken[-1].resource_metrics
+    names = {metric.name for scope in resource.scope_metrics for metric in scope.metrics}
+    assert {"flink.jobmanager.job.uptime", "flink.taskmanager.job.task.operator.numRecordsIn"} <= names
 
 
 def test_datadog_gets_series_and_the_key_is_shown_nowhere(
