@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 FIRESTEEL = "firesteel"
 FIRESTEEL_ROCKSDB = "firesteel_rocksdb"
 PYFLINK = "pyflink"
+PYFLINK_10, PYFLINK_100 = "pyflink_10_ms", "pyflink_100_ms"
+"""PyFlink that hands records to Python after so many milliseconds, or after as many records as fit into a bundle."""
 BYTEWAX = "bytewax"
 QUIX = "quix"
 ONE_LOOP = "one_bare_loop"
@@ -37,6 +39,16 @@ ENGINES = {
             environment="pyflink",
             variables={"_python_worker_execution_mode": "process"},
         ),
+        *(
+            Engine(
+                name,
+                "datastream",
+                ("--engine", "pyflink", "--bundle-ms", bundle),
+                environment="pyflink",
+                variables={"_python_worker_execution_mode": "process"},
+            )
+            for name, bundle in ((PYFLINK_10, "10"), (PYFLINK_100, "100"))
+        ),
         Engine(BYTEWAX, "bytewax", environment="bytewax"),
         Engine(QUIX, "quix", environment="quix"),
         Engine(ONE_LOOP, "python", ("--parallelism", "1")),
@@ -60,7 +72,7 @@ class Case:
     program: str
     kind: str
     """``rate`` (records a second), ``startup`` (seconds to the first output), ``latency`` (from a record in Kafka to
-    its result) or ``report`` (figures only)."""
+    its result), ``live`` (from a line of a socket to its result) or ``report`` (figures only)."""
     engines: tuple[str, ...]
     records: int = 0
     arguments: tuple[str, ...] = ()
@@ -70,6 +82,8 @@ class Case:
     """How long the large run of an engine may take: where the warm-up shows that it would take longer, it gets fewer
     records still."""
     aims: tuple[Aim, ...] = ()
+    live_rate: int = 0
+    """How many lines a second a socket brings."""
     kafka_bytes: int = 0
     """The size of the records that a broker holds for this case; 0 means that it needs none."""
 

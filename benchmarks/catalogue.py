@@ -1,6 +1,18 @@
 """What is measured, on which engines, and what Firesteel aims at, in groups."""
 
-from benchmarks.cases import BYTEWAX, FIRESTEEL, FIRESTEEL_ROCKSDB, ONE_LOOP, PYFLINK, QUIX, TWO_LOOPS, Aim, Case
+from benchmarks.cases import (
+    BYTEWAX,
+    FIRESTEEL,
+    FIRESTEEL_ROCKSDB,
+    ONE_LOOP,
+    PYFLINK,
+    PYFLINK_10,
+    PYFLINK_100,
+    QUIX,
+    TWO_LOOPS,
+    Aim,
+    Case,
+)
 
 ALL = (FIRESTEEL, PYFLINK, BYTEWAX, ONE_LOOP, TWO_LOOPS)
 RECORDS = 5_000_000
@@ -184,6 +196,18 @@ KAFKA = (
     Case("kafka_latency", "a record in Kafka to its result", "kafka", "latency", KAFKA_ENGINES, kafka_bytes=100),
 )
 
+LATENCY = tuple(
+    Case(
+        f"latency_{rate}",
+        f"a line of a socket to its count, {rate:,} a second",
+        "latency",
+        "live",
+        (FIRESTEEL, PYFLINK_10, PYFLINK_100, BYTEWAX),
+        live_rate=rate,
+    )
+    for rate in (200, 5000)
+)
+
 GROUPS: dict[str, tuple[Case, ...]] = {
     "engine": ENGINE,
     "state": STATE,
@@ -191,6 +215,7 @@ GROUPS: dict[str, tuple[Case, ...]] = {
     "nexmark": NEXMARK,
     "recovery": RECOVERY,
     "kafka": KAFKA,
+    "latency": LATENCY,
 }
 
 CASES = {case.name: case for cases in GROUPS.values() for case in cases}

@@ -22,7 +22,7 @@ def tables(results: Results, group: str) -> Iterable[str]:
     if rates:
         yield markdown(columns(rates), [(case.title, results[case.name]) for case in rates])
     for case in cases:
-        if case.kind == "latency":
+        if case.kind in ("latency", "live"):
             yield markdown(LATENCY, [(engine, result) for engine, result in results[case.name].items()])
         if case.name == "large_state":
             yield markdown(LARGE_STATE, [(engine, result) for engine, result in results[case.name].items()])

@@ -17,6 +17,7 @@ from typing import Any
 from benchmarks.cases import FIRESTEEL, Case, Engine
 from benchmarks.environments import ROOT, python_of
 from benchmarks.kafka import Broker
+from benchmarks.live import Feed, watch
 from benchmarks.programs.processes import descendants
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
@@ -49,6 +50,16 @@ def run(
                 finally:
                     end(process)
                     process.returncode = 0
+        if case.kind == "live":
+            with contextlib.closing(Feed(case.live_rate)) as feed:
+                variables = {**variables_of(engine), **feed.variables}
+                with started(command_of(case, engine), variables, timeout) as process:
+                    try:
+                        return watch(process, feed)
+                    finally:
+                        if process.poll() is None:
+                            end(process)
+                            process.returncode = 0
         if case.kind == "startup":
             return time_starts(command_of(case, engine), variables_of(engine), timeout)
         options = ["--records", str(records)] if case.records else []

@@ -143,7 +143,7 @@ class DataStream(OperatorSettings):
         return self._change(parallelism=1, parallel=False)
 
     def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
-        """Accepted for compatibility: a micro-batch sends its frames when it ends."""
+        """Accepted for compatibility: a micro-batch is one for all operators, so the environment's timeout counts."""
         return self
 
     def start_new_chain(self) -> DataStream:

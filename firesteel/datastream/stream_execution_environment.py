@@ -202,7 +202,12 @@ class StreamExecutionEnvironment:
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
-        """Accepted for compatibility: a micro-batch sends its frames when it ends."""
+        """How long a record may wait for those beside it, in milliseconds. Micro-batches are sized so that records
+        take about so long, on top of what a micro-batch costs. -1 leaves it out, for the most throughput.
+
+        A backlog is worked off in long batches all the same: that is when its last record is through soonest. Where
+        nothing is set, micro-batches take a second at most.
+        """
         if timeout_millis == -1:
             self._configuration.set_boolean("execution.buffer-timeout.enabled", False)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["BatchSizer"]
 
-FIRST_BATCH = 4096
+FIRST_BATCH, FIRST_BATCH_FOR_LATENCY = 4096, 512
 LARGEST_BATCH = 4_000_000
 BACKLOG_FROM = 4
 """So many full batches in a row are a backlog."""
@@ -24,6 +24,15 @@ class BatchSizer:
     Another target may hold for a backlog, which is there when several batches in a row were full. Every record waits
     then anyway, and longer batches get through it sooner: what a batch costs beyond its records is paid less often.
     Where that alone takes a good part of the target, batches of a backlog are longer still, up to ``longest_ms``.
+
+    With ``latency_ms`` the target is how much longer a batch takes than one that has hardly any records: so long does a
+    record wait for those beside it. There may be few records then.
+
+    >>> sizer = BatchSizer(target_ms=1000, latency_ms=50)
+    >>> sizer.observe(1, 150)
+    >>> sizer.observe(sizer.limit, 150 + 4 * 50)
+    >>> sizer.limit == FIRST_BATCH_FOR_LATENCY // 4
+    True
     """
 
     def __init__(
@@ -33,6 +42,7 @@ class BatchSizer:
         backlog_ms: int | None = None,
         max_bytes: int = 0,
         longest_ms: int = 0,
+        latency_ms: int | None = None,
     ) -> None:
         self._target = target_ms
         self._max_bytes = max_bytes
@@ -45,7 +55,10 @@ class BatchSizer:
         """How long the shortest batch took: what one costs beyond its records is no more than that."""
         self._full = 0
         """How many batches in a row were full."""
-        self.limit = fixed or FIRST_BATCH
+        self._latency = None if latency_ms is None else max(latency_ms, 1)
+        self._smallest = FIRST_BATCH if latency_ms is None else 1
+        self.limit = fixed or (FIRST_BATCH if latency_ms is None else FIRST_BATCH_FOR_LATENCY)
+        self._before_backlog = self.limit
 
     def observe(self, records: int, duration_ms: float) -> None:
         if self._fixed:
@@ -54,14 +67,20 @@ class BatchSizer:
         if records < self.limit // 2:
             # A batch that was not full says nothing about what a full one would take.
             if self._full >= BACKLOG_FROM:
-                self.limit = max(int(self.limit * self._target / self._backlog_target()), FIRST_BATCH)
+                shorter = int(self.limit * self._target / self._backlog_target())
+                self.limit = self._before_backlog if self._latency is not None else max(shorter, FIRST_BATCH)
             self._full = 0
             return
         self._full += 1
-        target = self._target if self._full < BACKLOG_FROM else self._backlog_target()
-        wanted = records * target / max(duration_ms, 1)
+        if self._full < BACKLOG_FROM and self._latency is not None:
+            wanted = records * self._latency / max(duration_ms - self._least, 1)
+        else:
+            target = self._target if self._full < BACKLOG_FROM else self._backlog_target()
+            wanted = records * target / max(duration_ms, 1)
         # One slow batch must not make the next one tiny, and the first ones carry start-up costs.
-        self.limit = int(min(max(wanted, self.limit / 4, FIRST_BATCH), self.limit * 16, LARGEST_BATCH))
+        self.limit = int(min(max(wanted, self.limit / 4, self._smallest), self.limit * 16, LARGEST_BATCH))
+        if self._full < BACKLOG_FROM:
+            self._before_backlog = self.limit
 
     def _backlog_target(self) -> float:
         return max(self._backlog, min(OVERHEADS * self._least, self._longest))

@@ -37,6 +37,8 @@ Kept = dict[str, Any]
 TARGET_MS, LATENCY_TARGET_MS = 4000, 1000
 """How long a batch should take where throughput counts, and where records should not wait."""
 IDLE_WAIT = 0.02
+BUSY_WAIT, BUSY_SECONDS = 0.005, 1.0
+"""Between two looks at the sources, in seconds: while nothing comes in, and for so long after a batch."""
 STEPS, LEAST_STEP = 20, 25
 """Event time moves about so often within a batch, and not after fewer records than that."""
 INGESTION_TICK = 1000
@@ -74,8 +76,12 @@ class Coordinator:
         on_hold: Callable[[], None] = lambda: None,
         restore: Restore | None = None,
         union_lists: Sequence[StateChunk] = (),
+        patience: float = 0.0,
     ) -> None:
+        """``patience``: how long ``next`` looks for something to do, in seconds, before it says that there is nothing.
+        Looking here costs less than a round through Spark."""
         self._graph = graph
+        self._patience = patience
         self._settings = settings
         self._directory = directory
         self._feedback = feedback
@@ -89,9 +95,11 @@ class Coordinator:
         self._uids = {str(node.id): node.uid for node in graph.graph.nodes.values()}
         self._bounded = graph.graph.bounded
         backlog = settings.target_ms or _longest(settings)
-        target = backlog if settings.target_ms or self._bounded else LATENCY_TARGET_MS
+        timeout = None if settings.target_ms else settings.buffer_timeout_ms
+        target = backlog if settings.target_ms or self._bounded or timeout == -1 else LATENCY_TARGET_MS
         longest = 0 if settings.target_ms else TARGET_MS
-        self._sizer = BatchSizer(target, settings.max_records, backlog, settings.max_bytes, longest)
+        latency = None if timeout == -1 else timeout
+        self._sizer = BatchSizer(target, settings.max_records, backlog, settings.max_bytes, longest, latency)
         self._idle_tick = self._shortest_idleness()
         self._assigners = watermark_assigners(graph)
         self._aligned = aligned(graph, self._assigners)
@@ -149,22 +157,30 @@ class Coordinator:
         checked_offset(start)
         # Whoever asks for the next batch has logged this one. Spark says so itself, but later, and not of the last.
         self.committed(start)
-        if start["last"] and not self._fresh:
-            # A job that had finished before it was started again gets one more, empty batch: its tasks and its
-            # driver learn of the end from it.
-            if self._feedback().hold:
+        asked = time.monotonic()
+        while True:
+            feedback = self._feedback()
+            # A job that had finished before it was started again gets one more, empty batch: its tasks and its driver
+            # learn of the end from it.
+            finished = start["last"] and not self._fresh
+            if not finished:
+                self._measure(feedback.bytes if feedback.time == start["time"] else 0)
+                if feedback.drain:
+                    return self._last(start, feedback)
+            if feedback.hold:
                 self._on_hold()
-            return start
-        feedback = self._feedback()
-        self._measure(feedback.bytes if feedback.time == start["time"] else 0)
-        if feedback.drain:
-            return self._last(start, feedback)
-        if feedback.hold:
-            self._on_hold()
-            return start
-        if not self._due():
-            time.sleep(IDLE_WAIT)
-            return start
+            elif not finished and self._due():
+                planned = self._next_batch(start, feedback)
+                if planned is not None:
+                    return planned
+            now = time.monotonic()
+            recent = self._started is not None and now - self._started[1] < BUSY_SECONDS
+            time.sleep(BUSY_WAIT if recent else IDLE_WAIT)
+            if feedback.hold or now - asked >= self._patience:
+                return start
+
+    def _next_batch(self, start: Offset, feedback: CoordinatorFeedback) -> Offset | None:
+        """The offset after a batch with all there is to do now; None where there is nothing."""
         kept = self._remembered(start, feedback)
         paused = self._aligned.paused(kept)
         positions, counts = self._positions(start, paused)
@@ -172,8 +188,7 @@ class Coordinator:
         last = all(self._has_ended(node_id, positions[node_id]) for node_id in self._sources)
         now = self._now(positions, start["time"])
         if not (records or last or positions != start["positions"] or self._must_tick(start, now, feedback.wake_at)):
-            time.sleep(IDLE_WAIT)
-            return start
+            return None
         # The empty batch that opens functions does not count: the first records do not wait for an interval behind it.
         self._started = (records, time.monotonic()) if records or not self._fresh else None
         self._fresh = False

@@ -32,6 +32,9 @@ class Settings:
     sources say of their records, and what records of earlier batches led to."""
     interval_ms: int = 0
     """``firesteel.batch.interval``: the least time between the starts of two batches."""
+    buffer_timeout_ms: int | None = None
+    """``execution.buffer-timeout.interval``, where it was set: how long a record may wait for others of its batch. -1
+    where it is off: then only throughput counts."""
     checkpoint_interval_ms: int = 0
     """``execution.checkpointing.interval``: how long a batch, which is a checkpoint, should take at most."""
     frames_memory: int = FRAMES_MEMORY
@@ -72,6 +75,7 @@ class Settings:
             max_records=configuration.get_integer("firesteel.batch.max-records", 0),
             max_bytes=max(1, configuration.get_memory_bytes("firesteel.batch.max-bytes", 256 << 20)),
             interval_ms=configuration.get_duration_ms("firesteel.batch.interval", 0),
+            buffer_timeout_ms=_buffer_timeout(configuration),
             checkpoint_interval_ms=max(0, checkpoints.get_checkpoint_interval()),
             frames_memory=configuration.get_memory_bytes("firesteel.frames.memory", FRAMES_MEMORY),
             max_record=configuration.get_memory_bytes("firesteel.frames.max-record", MAX_RECORD),
@@ -89,6 +93,13 @@ class Settings:
                 **{key: str(value) for key, value in values.items() if key.startswith("spark.")},
             },
         )
+
+
+def _buffer_timeout(configuration: Configuration) -> int | None:
+    if not configuration.get_boolean("execution.buffer-timeout.enabled", True):
+        return -1
+    key = configuration.find_key("execution.buffer-timeout.interval")
+    return configuration.get_duration_ms(key, 0) if configuration.contains_key(key) else None
 
 
 def _jit(configuration: Configuration) -> str:

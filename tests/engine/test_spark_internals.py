@@ -231,6 +231,21 @@ def test_file_manager(spark: SparkSession, ran: Ran) -> None:
     assert made.isLocal()
 
 
+def test_local_files(spark: SparkSession, tmp_path: Path) -> None:
+    """Hadoop's own local file system, but for the mode of files, which it sets without a process."""
+    jvm: Any = spark.sparkContext._jvm
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
+    files = jvm.org.apache.hadoop.fs.FileSystem.getLocal(conf)
+    assert files.getClass().getName() == home.LOCAL_FILES[1]
+    assert files.getClass().getSuperclass().getName() == "org.apache.hadoop.fs.LocalFileSystem"
+    path = jvm.org.apache.hadoop.fs.Path(str(tmp_path / "draft"))
+    files.create(path, True).close()
+    files.setPermission(path, jvm.org.apache.hadoop.fs.permission.FsPermission("0640"))
+    assert (tmp_path / "draft").stat().st_mode & 0o777 == 0o640
+    assert files.rename(path, jvm.org.apache.hadoop.fs.Path(str(tmp_path / "file")))
+    assert sorted(file.name for file in tmp_path.iterdir()) == [".file.crc", "file"]
+
+
 # Workers
 
 

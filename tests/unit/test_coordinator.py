@@ -57,6 +57,7 @@ def coordinator(
     wake_at: Any = None,
     clock: Any = None,
     feedback: Any = None,
+    patience: float = 0.0,
 ) -> Coordinator:
     env = StreamExecutionEnvironment.get_execution_environment()
     build(env)
@@ -67,6 +68,7 @@ def coordinator(
         "/nonexistent",
         feedback or (lambda: CoordinatorFeedback(wake_at() if wake_at is not None else None)),
         clock or Clock(),
+        patience=patience,
     )
 
 
@@ -377,6 +379,38 @@ class TestSizes:
             sizer.observe(FIRST_BATCH, 1000)
         assert sizer.limit == limit * FIRST_BATCH
 
+    @pytest.mark.parametrize("timeout", [10, 100, 400])
+    @pytest.mark.parametrize("overhead", [50, 500])
+    @pytest.mark.parametrize("record", [0.001, 3.0])
+    def test_a_buffer_timeout_is_what_records_add_to_a_batch(self, timeout: int, overhead: int, record: float) -> None:
+        """Whatever a batch costs beyond its records, and however slow these are."""
+        sizer = coordinator(trickle, 1, Settings(buffer_timeout_ms=timeout))._sizer
+        for _ in range(20):
+            # Now and then a batch is not full: there is no backlog.
+            sizer.observe(0, overhead)
+            sizer.observe(sizer.limit, overhead + sizer.limit * record)
+        assert sizer.limit * record == pytest.approx(timeout, abs=2 * record + 1)
+
+    def test_a_backlog_counts_more_than_a_buffer_timeout(self) -> None:
+        sizer = coordinator(trickle, 1, Settings(buffer_timeout_ms=100))._sizer
+        sizer.observe(0, 50)
+        sizer.observe(sizer.limit, 50 + sizer.limit * 0.5)
+        alone = sizer.limit
+        assert alone * 0.5 == pytest.approx(100, abs=2)
+        for _ in range(20):
+            sizer.observe(sizer.limit, 50 + sizer.limit * 0.5)
+        assert sizer.limit * 0.5 == pytest.approx(4000, rel=0.05)
+        sizer.observe(0, 50)
+        assert sizer.limit == pytest.approx(alone, abs=1)
+
+    def test_without_a_buffer_timeout_only_throughput_counts(self) -> None:
+        sizer = coordinator(trickle, 1, Settings(buffer_timeout_ms=-1))._sizer
+        sizer.observe(FIRST_BATCH, 1000)
+        assert sizer.limit == 4 * FIRST_BATCH
+        explicit = coordinator(trickle, 1, Settings(buffer_timeout_ms=10, target_ms=2000))._sizer
+        explicit.observe(FIRST_BATCH, 1000)
+        assert explicit.limit == 2 * FIRST_BATCH, "who says how long a batch takes has said it"
+
     def test_a_fixed_size_stays(self) -> None:
         sizer = BatchSizer(target_ms=1000, fixed=7)
         sizer.observe(7, 1)
@@ -443,6 +477,49 @@ def test_results_do_not_wait_for_the_interval_of_checkpoints() -> None:
     )
     assert starts(Settings.of(rare)) == starts(Settings()) > 10
     assert starts(replace(Settings.of(rare), max_records=10), numbers(95)) == 10, "input that ends"
+
+
+class TestPatience:
+    """How long ``next`` looks before it says that there is nothing. The time is simulated."""
+
+    @pytest.fixture
+    def slept(self, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+        slept: list[float] = []
+        simulated = SimpleNamespace(monotonic=lambda: sum(slept), sleep=slept.append)
+        for module in ("firesteel.engine.coordinator", "firesteel.connectors.sequence"):
+            monkeypatch.setattr(f"{module}.time", simulated)
+        return slept
+
+    @staticmethod
+    def rare(env: Any) -> None:
+        env.from_source(DataGeneratorSource(lambda n: n, records_per_second=2), NONE, "n").print()
+
+    def test_it_is_over_when_there_is_something(self, slept: list[float]) -> None:
+        c = coordinator(self.rare, 1, patience=100.0)
+        first = c.next(c.initial())
+        assert c.next(first)["batch"] == 2
+        assert sum(slept) == pytest.approx(0.5, abs=0.05)
+
+    def test_it_ends_where_there_is_nothing(self, slept: list[float]) -> None:
+        c = coordinator(self.rare, 1, patience=0.2)
+        first = c.next(c.initial())
+        assert c.next(first) is first
+        assert sum(slept) == pytest.approx(0.2, abs=0.05)
+
+    def test_a_timer_that_comes_due_ends_it(self, slept: list[float]) -> None:
+        clock = ProcessingClock(lambda: int(1000 + sum(slept) * 1000), lambda: sum(slept))
+        c = coordinator(self.rare, 1, patience=100.0, wake_at=lambda: 1300, clock=clock)
+        first = c.next(c.initial())
+        assert c.next(first)["time"] == pytest.approx(1300, abs=25)
+
+    @pytest.mark.parametrize("instruction", ["hold", "drain"])
+    def test_an_instruction_ends_it(self, slept: list[float], instruction: str) -> None:
+        feedback = lambda: CoordinatorFeedback(**({instruction: True} if sum(slept) > 0.1 else {}))  # noqa: E731
+        c = coordinator(self.rare, 1, patience=100.0, feedback=feedback)
+        first = c.next(c.initial())
+        reached = c.next(first)
+        assert sum(slept) < 0.2
+        assert reached["last"] if instruction == "drain" else reached is first
 
 
 def test_an_interval_of_batches_makes_them_fewer() -> None:

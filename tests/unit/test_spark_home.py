@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,20 @@ def test_a_home_is_made_once_and_orphans_go(tmp_path: Path, monkeypatch: pytest.
     assert made is not None
     assert sorted(tmp_path.iterdir()) == sorted([there, made.path])
     assert (made.path / "jars" / "scala-library.jar").resolve().parent.exists()
+    assert f"{made.path}/local-files.jar" in made.arguments.read_text()
+    assert zipfile.is_zipfile(made.path / "local-files.jar")
     stamp = made.arguments.stat().st_mtime_ns
     assert home.spark_home(find_java()) == made
     assert made.arguments.stat().st_mtime_ns == stamp
+
+
+def test_the_compiled_class_is_that_of_its_source() -> None:
+    """tools/make_local_files.py makes it, and notes of which source."""
+    folder = Path(home.__file__).parent / "jvm"
+    digest = hashlib.sha256((folder / "LocalFiles.java").read_bytes()).hexdigest()
+    with zipfile.ZipFile(folder / "local-files.jar") as jar:
+        assert f"Source-Digest: {digest}" in jar.read("META-INF/MANIFEST.MF").decode()
+        classes = [name for name in jar.namelist() if name.endswith(".class")]
+        assert classes == ["firesteel/spark/LocalFiles$Raw.class", "firesteel/spark/LocalFiles.class"]
+        # 61 is Java 17.
+        assert {int.from_bytes(jar.read(name)[6:8], "big") for name in classes} == {61}

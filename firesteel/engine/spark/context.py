@@ -26,7 +26,7 @@ from firesteel.common.process_environment import JVM_FLAGS, LOG_LEVEL, MAKE_ARCH
 from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.settings import Settings
 from firesteel.engine.spark.errors import first_lines
-from firesteel.engine.spark.home import SparkHome, spark_home
+from firesteel.engine.spark.home import LOCAL_FILES, SparkHome, spark_home
 from firesteel.engine.spark.java import Java, find_java
 from firesteel.engine.spark.jvm_process import (
     no_jvm_left_behind,
@@ -116,6 +116,8 @@ def start_spark(settings: Settings, name: str, lasting: bool) -> SparkSession:
     if not _others_jvm():
         java = find_java()
         home = None if options.keys() & set(_FOR_THE_LAUNCHER) else spark_home(java)
+        if home is not None and is_local(master):
+            options.setdefault(*LOCAL_FILES)
         quick = settings.jit == "quick" or (settings.jit == "auto" and not lasting)
         environment = _environment(java, home, options, quick)
     threading.Thread(target=_preload, name="preload", daemon=True).start()

@@ -35,6 +35,10 @@ SHARES = "shares"
 
 _INLINE = 1 << 20
 
+PATIENCE = 0.2
+"""How long the coordinator looks for records, in seconds, before Spark's query hears that there are none. A query that
+is stopped waits for it."""
+
 
 class _Share(InputPartition):
     """What one task reads, pickled: the functions of a share's records are known in the worker only.
@@ -74,12 +78,13 @@ def read(payload: JobPayload, partition: InputPartition) -> Iterator[pa.RecordBa
     import pyarrow as pa
 
     from firesteel.engine.spark import worker
+    from firesteel.engine.spark.stage import together
 
     assert isinstance(partition, _Share)
     schema = pa.schema([("r", pa.int32()), ("f", pa.binary())])
     IMPORTS.switch(payload.files)
-    for token, cell in worker.run_source(payload, partition.load()):
-        arrays = [pa.array([token], pa.int32()), pa.array([cell], pa.binary())]
+    for tokens, cells in together(worker.run_source(payload, partition.load())):
+        arrays = [pa.array(tokens, pa.int32()), pa.array(cells, pa.binary())]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -111,6 +116,7 @@ class _StreamReader(DataSourceStreamReader):
                 on_hold=link.confirm_hold,
                 restore=job.restore,
                 union_lists=job.union_lists,
+                patience=PATIENCE,
             )
         return self._coordinator
 

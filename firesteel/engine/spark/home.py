@@ -1,11 +1,12 @@
 """A Spark home made for a fast start, in the user's cache folder.
 
-It borrows pip's PySpark by links, with three differences:
+It borrows pip's PySpark by links, with four differences:
 
 * no ``python/lib/pyspark.zip``: PySpark puts that archive first on every worker's path, where each process compiles all
   it imports. Without it workers import the installed package with its compiled files (0.4 s instead of 1.2 s each).
 * ``bin/spark-submit`` runs Java at once, instead of starting a first JVM that works out how to start the second.
 * a class-data-sharing archive (see :mod:`.warmup`), quiet logging, and JVM flags for short tasks.
+* one class more on the class path, ``jvm/LocalFiles.java``: Hadoop's local file system without a process per file.
 
 Everything is named by a digest of what it depends on (Java, PySpark, flags, this recipe), so a change makes a new one.
 """
@@ -26,9 +27,13 @@ import pyspark
 from firesteel.common.private_files import make_private_folder
 from firesteel.engine.spark.java import Java
 
-__all__ = ["SparkHome", "cache_folder", "spark_home"]
+__all__ = ["LOCAL_FILES", "SparkHome", "cache_folder", "spark_home"]
 
-_RECIPE = "4"
+_RECIPE = "5"
+
+LOCAL_FILES = ("spark.hadoop.fs.file.impl", "firesteel.spark.LocalFiles")
+"""How Hadoop reaches local files in a JVM with a home of ours. Its own way starts a process for every new file."""
+_LOCAL_FILES_JAR = Path(__file__).parent / "jvm" / "local-files.jar"
 
 _FLAGS = [
     # Tasks of ours are light in the JVM: the work is in Python. So collect simply.
@@ -98,11 +103,11 @@ def cache_folder() -> Path:
 def spark_home(java: Java) -> SparkHome | None:
     """The made Spark home for this Java and PySpark; None where it cannot be made (then pip's own is used)."""
     original = Path(pyspark.__file__).parent
-    identity = "|".join([_RECIPE, str(java.home), java.version, str(original), pyspark.__version__, *_FLAGS, _LOG4J])
-    path = (
-        cache_folder() / f"spark-{pyspark.__version__}-{hashlib.blake2b(identity.encode(), digest_size=6).hexdigest()}"
-    )
     try:
+        jar = hashlib.blake2b(_LOCAL_FILES_JAR.read_bytes()).hexdigest()
+        known = [_RECIPE, str(java.home), java.version, str(original), pyspark.__version__, jar, *_FLAGS, _LOG4J]
+        digest = hashlib.blake2b("|".join(known).encode(), digest_size=6).hexdigest()
+        path = cache_folder() / f"spark-{pyspark.__version__}-{digest}"
         if not (path / "bin" / "spark-submit").exists():
             _make(path, original, java)
     except (OSError, subprocess.SubprocessError):
@@ -126,7 +131,8 @@ def _make(path: Path, original: Path, java: Java) -> None:
         options = _launcher_options(original, java)
         # The logging file by its own option: an archive of classes allows no folder of files in the class path.
         logging = f"-Dlog4j2.configurationFile=file:{path}/conf/log4j2.properties"
-        lines = [*_FLAGS, *options, logging, "-cp", f"{path}/jars/*"]
+        shutil.copyfile(_LOCAL_FILES_JAR, draft / _LOCAL_FILES_JAR.name)
+        lines = [*_FLAGS, *options, logging, "-cp", f"{path}/jars/*:{path}/{_LOCAL_FILES_JAR.name}"]
         (draft / "java.args").write_text("".join(f'"{line}"\n' for line in lines), encoding="utf-8")
         submit = draft / "bin" / "spark-submit"
         submit.write_text(

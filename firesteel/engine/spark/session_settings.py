@@ -75,6 +75,11 @@ SESSION = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     f"{_STREAMING}.numRecentProgressUpdates": "20",
+    # Where there is nothing to read, the coordinator waits. Between two questions nobody looks at the sources.
+    f"{_STREAMING}.pollingDelay": "1",
+    # Spark starts workers for each set of environment variables, and makes one of this for the source's tasks but not for
+    # those of later stages. So half of the workers were never warm, and a subtask had two processes.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     # Frames are large rows: few of them make a batch on the way to Python.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
     # And few bytes: each running task has such a batch in memory.
