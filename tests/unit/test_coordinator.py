@@ -408,6 +408,7 @@ class TestSizes:
         sizer.observe(FIRST_BATCH, 1000)
         assert sizer.limit == 4 * FIRST_BATCH
         explicit = coordinator(trickle, 1, Settings(buffer_timeout_ms=10, target_ms=2000))._sizer
+        assert explicit.limit == FIRST_BATCH
         explicit.observe(FIRST_BATCH, 1000)
         assert explicit.limit == 2 * FIRST_BATCH, "who says how long a batch takes has said it"
 
