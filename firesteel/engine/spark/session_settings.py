@@ -77,8 +77,8 @@ SESSION = {
     f"{_STREAMING}.numRecentProgressUpdates": "20",
     # Where there is nothing to read, the coordinator waits. Between two questions nobody looks at the sources.
     f"{_STREAMING}.pollingDelay": "1",
-    # Spark starts workers for each set of environment variables, and makes one of this for the source's tasks but not for
-    # those of later stages. So half of the workers were never warm, and a subtask had two processes.
+    # Spark has separate workers for each set of environment variables, and this sets one for tasks of the source, not
+    # for those of later stages: their parent process would start with the first batch, and a subtask had two processes.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     # Frames are large rows: few of them make a batch on the way to Python.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
