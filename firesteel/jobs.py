@@ -23,6 +23,7 @@ another one, and those that have ended.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -34,7 +35,7 @@ from firesteel.engine.job_records import JobRecord, job_records
 from firesteel.engine.run_folder import jobs_folder
 from firesteel.errors import JobCommandError, JobExecutionError, JobNotFoundError
 
-__all__ = ["FinishedJob", "RemoteJob", "chosen", "find_job", "list_jobs", "running_job"]
+__all__ = ["FinishedJob", "RemoteJob", "chosen", "find_job", "jobs_of_process", "list_jobs", "running_job"]
 
 AnswerT = TypeVar("AnswerT")
 
@@ -119,6 +120,17 @@ def running_job(job_id: str, seconds: float | None = 5.0) -> RemoteJob | None:
     except (OSError, ValueError):
         return None
     return RemoteJob(job, seconds)
+
+
+def jobs_of_process(pid: int, seconds: float | None = 5.0) -> list[RemoteJob]:
+    """The jobs that a process of this user runs at the moment, oldest first."""
+    found = []
+    for path in jobs_folder().glob("*.json"):
+        with contextlib.suppress(OSError, ValueError):
+            job = RunningJob.of_descriptor(path)
+            if job.pid == pid:
+                found.append(job)
+    return [RemoteJob(job, seconds) for job in sorted(found, key=lambda job: job.started)]
 
 
 def find_job(name: str) -> JobFacade:

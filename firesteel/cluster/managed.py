@@ -55,7 +55,9 @@ class ManagedJob:
     def state(self) -> str:
         """The status for people: the driver knows it better, once it has answered."""
         if self.row.state == "RUNNING" and self.reached and self.snapshot is not None and self.process is not None:
-            return self.snapshot.status.status.name
+            said = self.snapshot.status.status.name
+            # It ends when its program does, and other jobs of that may follow.
+            return said if said not in ENDED else self.row.state
         return self.row.state
 
     @property

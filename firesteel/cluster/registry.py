@@ -50,6 +50,8 @@ class JobRow:
     state: str = "CREATED"
     """CREATED (waits for a slot), INITIALIZING (its driver starts), RUNNING, RESTARTING, CANCELLING, SUSPENDED, or one
     of ENDED. What a running driver says of itself is newer."""
+    parent: str = ""
+    """The first job of the same program, where this is one that the program executed later."""
     arguments: tuple[str, ...] = ()
     settings: dict[str, str] = field(default_factory=dict, hash=False, repr=False)
     """The settings of the submission, secrets among them."""

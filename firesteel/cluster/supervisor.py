@@ -31,6 +31,7 @@ from typing import Any
 from firesteel.cluster.driver import CRASHED, Assignment
 from firesteel.cluster.driver_control import DriverControl
 from firesteel.cluster.folders import ClusterFolder
+from firesteel.cluster.further_jobs import FurtherJobs
 from firesteel.cluster.launching import DriverLivesError, Launcher, Plan, adopted
 from firesteel.cluster.managed import ManagedJob, crash_text, now_ms, restarts_after
 from firesteel.cluster.processes import Process, end_session
@@ -66,6 +67,7 @@ class Supervisor:
         self.settings, self.folder, self.registry, self.programs = settings, folder, registry, programs
         self._ended_listener = ended
         self._drivers = DriverControl(folder, registry)
+        self._further = FurtherJobs(folder, registry, self._further_ended)
         self._lock = threading.RLock()
         self._jobs: dict[str, ManagedJob] = {}
         self._ended: dict[str, JobRow] = {}
@@ -81,9 +83,11 @@ class Supervisor:
     def start(self) -> None:
         """Adopts what runs, recovers the rest, and begins to watch."""
         for row in self.registry.jobs():
+            if row.parent:
+                self._further.adopt(row)
             if row.state in ENDED:
                 self._ended[row.id] = row
-            else:
+            elif not row.parent:
                 self._jobs[row.id] = ManagedJob(row, restarts_after(row, self.registry.attempts(row.id)))
         for job in list(self._jobs.values()):
             self._recover(job)
@@ -179,19 +183,20 @@ class Supervisor:
     def rows(self) -> list[JobRow]:
         """All jobs, those that have ended, too; each with the state that it has now."""
         with self._lock:
-            known = [*self._ended.values(), *(self._live(job.row) for job in self._jobs.values())]
+            running = [*self._jobs.values(), *self._further.all()]
+            known = [*self._ended.values(), *(self._live(job.row) for job in running)]
         return sorted(known, key=lambda row: row.submitted)
 
     def row(self, job_id: str) -> JobRow:
         with self._lock:
-            job = self._jobs.get(job_id)
+            job = self.managed(job_id)
             row = self.registry.job(job_id) if job is None else job.row
             if row is None:
                 raise JobNotFoundError(f"There is no job {job_id}.")
             return self._live(row)
 
     def _live(self, row: JobRow) -> JobRow:
-        job = self._jobs.get(row.id)
+        job = self.managed(row.id)
         if job is None:
             return row
         known = job.snapshot.status if job.snapshot is not None and job.reached else None
@@ -200,7 +205,7 @@ class Supervisor:
     def managed(self, job_id: str) -> ManagedJob | None:
         """The job, if it has not ended."""
         with self._lock:
-            return self._jobs.get(job_id)
+            return self._jobs.get(job_id) or self._further.get(job_id)
 
     @property
     def free_slots(self) -> int:
@@ -222,6 +227,10 @@ class Supervisor:
 
     def cancel(self, job_id: str) -> None:
         """Begins to end a job. One that has no driver ends at once."""
+        further = self._further.get(job_id)
+        if further is not None:
+            self._driver(job_id, self.settings.cancel_ms / 1000).execute(Cancel())
+            return
         with self._lock:
             job = self._jobs.get(job_id)
             if job is None:
@@ -326,14 +335,19 @@ class Supervisor:
                 self._after_driver(job, process)
                 return
             remote = self._drivers.facade(job, 5.0)
-            if remote is None:
-                return
-            snapshot = remote.snapshot()
+            attempt = job.row.attempt
+            if remote is not None:
+                snapshot = remote.snapshot()
+                with self._lock:
+                    if job.process is not process or snapshot.status.pid != process.pid:
+                        return
+                    job.snapshot, job.reached, attempt = snapshot, True, snapshot.status.attempt
+            others = not job.remote and self._further.look(job, process)
+            # The first job of a program may be over before it could be asked, while the program goes on.
             with self._lock:
-                if job.process is process and snapshot.status.pid == process.pid:
-                    job.snapshot, job.reached = snapshot, True
-                    if job.row.state in ("INITIALIZING", "RESTARTING"):
-                        self._become(job, "RUNNING", attempt=snapshot.status.attempt)
+                lives = (remote is not None or others) and job.process is process
+                if lives and job.row.state in ("INITIALIZING", "RESTARTING"):
+                    self._become(job, "RUNNING", attempt=attempt)
         except (FiresteelError, OSError) as error:
             logger.debug("job %s did not answer: %s", job.id, error)
         finally:
@@ -419,6 +433,7 @@ class Supervisor:
         if left:
             logger.info("job %s: %d processes that its driver left behind were ended", job.id, left)
         outcome = self._drivers.outcome(job)
+        self._further.driver_ended(job, f"The driver (process {process.pid}) has ended.")
         with self._lock:
             job.close()
             job.process, job.kill_at, job.remote = None, None, False
@@ -483,6 +498,12 @@ class Supervisor:
             del self._jobs[job.id]
         logger.info("job %s (%s) has ended: %s", row.id, row.name, state)
         self._work.submit(self._logged, self._after_end, job.row)
+
+    def _further_ended(self, row: JobRow) -> None:
+        with self._lock:
+            self._ended[row.id] = replace(row, record={})
+        logger.info("job %s (%s) has ended: %s", row.id, row.name, row.state)
+        self._work.submit(self._logged, self._after_end, row)
 
     def _after_end(self, row: JobRow) -> None:
         self._ended_listener(row)

@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sparkkit import eventually
 
 from firesteel.cluster.job_page import JobPage
+from firesteel.cluster.registry import ENDED
 from firesteel.datastream import MapFunction
 from firesteel.testing import memory_environment
 
@@ -52,6 +53,41 @@ def test_a_job_that_was_started_by_hand_is_on_the_page(tmp_path: Path) -> None:
     except httpx.ConnectError:
         return
     raise AssertionError("the page is still there")
+
+
+TWO_JOBS = """\
+from firesteel.datastream import StreamExecutionEnvironment
+for name in ("first", "second", "third"):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_collection([1, 2]).map(lambda n: n).name(f"step of {name}").print()
+    env.execute(name)
+exec(open("ENDLESS").read())
+"""
+
+
+def test_all_jobs_of_a_program_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    text = TWO_JOBS.replace("ENDLESS", str(tmp_path / "endless.py"))
+    with running_cluster(tmp_path / "c") as cluster:
+        program = cluster.programs.put("several.py", text.encode())
+        first = cluster.supervisor.submit(program, settings={"firesteel.master": "memory"}).id
+
+        def states() -> dict[str, str]:
+            return {row.name: row.state for row in cluster.supervisor.rows()}
+
+        # The program goes on after its first job.
+        wanted = {"first": "RUNNING", "second": "FINISHED", "third": "FINISHED", "endless": "RUNNING"}
+        assert eventually(lambda: states() == wanted), states()
+        assert cluster.supervisor.free_slots == 3, "they have one driver"
+        rows = {row.name: row for row in cluster.supervisor.rows()}
+        assert {row.parent for row in rows.values()} == {"", first}
+        with client_of(cluster) as client:
+            known = client.get(f"/jobs/{rows['second'].id}").json()
+            assert "step of second" in json.dumps(known["vertices"])
+            assert {one["name"] for one in client.get("/jobs/overview").json()["jobs"]} == set(rows)
+            assert client.patch(f"/jobs/{rows['endless'].id}", params={"mode": "cancel"}).status_code == 202
+        assert has_state(cluster, rows["endless"].id, "CANCELED")
+        assert has_state(cluster, first, *ENDED)
 
 
 def test_prometheus_gets_all_jobs_from_the_job_manager(tmp_path: Path) -> None:

@@ -321,6 +321,19 @@ def test_a_driver_that_is_not_wanted_ends_by_itself(tmp_path: Path) -> None:
     assert not folder.driver.exists()
 
 
+@pytest.mark.parametrize("later", ["7 2", "6 3"], ids=["a later driver", "a later job manager"])
+def test_a_job_manager_that_stood_still_does_not_overwrite_which_driver_is_wanted(tmp_path: Path, later: str) -> None:
+    from firesteel.cluster.driver import Assignment
+
+    folder = ClusterFolder.make(tmp_path / "c").job("0" * 32).make()
+    folder.attempt.write_text(later)
+    task = Assignment("0" * 32, str(tmp_path / "p.py"), (), str(folder.path), attempt=6, epoch=2)
+    with pytest.raises(StaleEpochError, match="was started by another job manager"):
+        start_driver(folder, task, {}, 1 << 20, 2)
+    assert folder.attempt.read_text() == later
+    assert not list(folder.logs.iterdir())
+
+
 def test_a_driver_whose_process_was_not_noted_is_found(tmp_path: Path) -> None:
     """The job manager died between the start of a driver and the note of its process."""
     from firesteel.cluster.driver import Assignment

@@ -72,7 +72,8 @@ def status_counts(state: str, count: int) -> dict[str, int]:
 
 
 def job_overview(view: JobView) -> dict[str, Any]:
-    total = sum(vertex.parallelism for vertex in view.vertices)
+    # Not by its vertices: this is asked for all jobs, all the time.
+    total = sum(chain["parallelism"] for chain in view.row.plan.get("chains", ()))
     tasks = {one.lower(): count for one, count in status_counts(task_state(view), total).items()}
     return {
         "jid": view.id,
