@@ -14,15 +14,15 @@ it times out. The price: all records pass through the driver, one batch after th
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import Any
 
-from firesteel.connectors.kafka.errors import load_client
 from firesteel.connectors.kafka.markers import Markers
 from firesteel.connectors.kafka.offsets import Cluster
 from firesteel.connectors.kafka.producing import Producing
 from firesteel.connectors.kafka.properties import KafkaProperties
+from firesteel.connectors.kafka.record_size import OVERHEAD, batch_bytes, client_limit, too_large
 from firesteel.connectors.kafka.serializing import OutgoingRecord, Serializer
 from firesteel.connectors.kafka.transactions import Transactions
 from firesteel.datastream.connectors.base import Committer, CommitterContext, SinkWriter
@@ -34,10 +34,6 @@ __all__ = ["WriteAheadCommitter", "WriteAheadWriter"]
 _SECONDS = 60
 _PIECE_BYTES = 16 << 20
 """About how much one committable holds."""
-_CLIENTS_LIMIT = 1_000_000
-"""Bytes of a record that the client takes, unless ``max.request.size`` says otherwise."""
-_OVERHEAD = 100
-"""Bytes that a record may need beside its key, value and headers."""
 
 
 class WriteAheadWriter(SinkWriter):
@@ -47,7 +43,7 @@ class WriteAheadWriter(SinkWriter):
         self._properties, self._serializer = properties, serializer
         self._records: list[OutgoingRecord] = []
         self._bytes = 0
-        self._pieces: list[tuple[int, bytes]] = []
+        self._pieces: list[tuple[int, bytes, int]] = []
         self._topics = _Topics(properties)
 
     def write(self, value: Any, context: SinkFunction.Context) -> None:
@@ -66,7 +62,8 @@ class WriteAheadWriter(SinkWriter):
 
     def _pack(self) -> None:
         # Columns: names of topics and of headers are then stored once.
-        self._pieces.append((len(self._records), pickle.dumps(list(zip(*self._records, strict=True)), protocol=5)))
+        columns = list(zip(*self._records, strict=True))
+        self._pieces.append((len(self._records), pickle.dumps(columns, protocol=5), self._topics.smallest(columns[0])))
         self._records.clear()
         self._bytes = 0
 
@@ -104,18 +101,21 @@ class _Topics:
                 f"go to partition {partition}. Check the partitioner.",
                 kind=FailureKind.PERMANENT,
             )
-        if size > limit:
-            error = load_client().KafkaError(load_client().KafkaError.MSG_SIZE_TOO_LARGE)
-            raise self._cluster_now().explained(error, f"writing a record of {size:,} bytes to topic {topic!r}")
+        if size > limit - OVERHEAD:
+            raise too_large(self._properties, self._cluster_now(), topic, size)
         return size
+
+    def smallest(self, topics: Iterable[str]) -> int:
+        """What may be sent at once, for the topic that takes least."""
+        return min(self._known[topic][1] for topic in set(topics))
 
     def _look_at(self, topic: str) -> tuple[int, int]:
         cluster = self._cluster_now()
         partitions = len(cluster.partitions(lambda name: True, [topic]))
-        limit = int(self._properties.get("message.max.bytes") or _CLIENTS_LIMIT)
+        limit = client_limit(self._properties)
         if (self._properties.get("compression.type") or "none") == "none":
             limit = min(limit, cluster.max_message_bytes(topic) or limit)
-        return partitions, limit - _OVERHEAD
+        return partitions, limit
 
     def _cluster_now(self) -> Cluster:
         if self._cluster is None:
@@ -139,12 +139,20 @@ class WriteAheadCommitter(Committer):
         self._groups: Cluster | None = None
         self._next = 0
         """The first batch that is not written."""
+        self._together = batch_bytes(properties)
+        """What the client may send at once: brokers refuse what is more than a topic's records may be, also if it is
+        several records. By then the batch is logged, so that must not happen."""
 
     def recover(self, pending: list[Any]) -> None:
         # Ends what a driver that is dead has left open, and fences one that only seems to be.
         self._started()
 
     def commit(self, committables: list[Any]) -> None:
+        # Earlier versions did not say how much their topics take.
+        together = min((one[2] for one in committables if len(one) > 2), default=self._together)
+        if together < self._together:
+            self._together = together
+            self._stop()
         batch, producer = self._context.checkpoint_id(), self._started()
         if batch < self._next:
             return
@@ -160,8 +168,8 @@ class WriteAheadCommitter(Committer):
         attempt, client = producer.attempt, producer.client
         attempt("the start of a transaction", client.begin_transaction)
         marked = None
-        for _, piece in committables:
-            for record in map(OutgoingRecord._make, zip(*pickle.loads(piece), strict=True)):
+        for piece in committables:
+            for record in map(OutgoingRecord._make, zip(*pickle.loads(piece[1]), strict=True)):
                 producer.send(record)
                 marked = marked or record.topic
         producer.flush()
@@ -194,7 +202,8 @@ class WriteAheadCommitter(Committer):
         if self._producer is not None:
             return self._producer
         # 1. Whatever was open under this id has ended after this, one way or the other, and stays so.
-        producer = Producing(self._properties, transactional_id=self._name)
+        properties = self._properties.having({"batch.size": str(self._together)})
+        producer = Producing(properties, transactional_id=self._name)
         producer.attempt("the start of transactions", producer.client.init_transactions, _SECONDS)
         # 2. So this is final.
         if self._groups is None:
