@@ -1,7 +1,33 @@
 """Complex event processing: patterns of events in streams, with Flink's meaning."""
 
-from firesteel.cep.errors import MalformedPatternError
+from firesteel.cep.conditions import ConditionContext
+from firesteel.cep.errors import MalformedPatternError, MissedSkipTargetError, TooManyPartialMatchesError
+from firesteel.cep.functions import (
+    PatternFlatSelectFunction,
+    PatternFlatTimeoutFunction,
+    PatternProcessFunction,
+    PatternSelectFunction,
+    PatternTimeoutFunction,
+    TimedOutPartialMatchHandler,
+)
 from firesteel.cep.pattern import Pattern, WithinType
 from firesteel.cep.skipping import AfterMatchSkipStrategy
+from firesteel.cep.stream import CEP, PatternStream
 
-__all__ = ["AfterMatchSkipStrategy", "MalformedPatternError", "Pattern", "WithinType"]
+__all__ = [
+    "CEP",
+    "AfterMatchSkipStrategy",
+    "ConditionContext",
+    "MalformedPatternError",
+    "MissedSkipTargetError",
+    "Pattern",
+    "PatternFlatSelectFunction",
+    "PatternFlatTimeoutFunction",
+    "PatternProcessFunction",
+    "PatternSelectFunction",
+    "PatternStream",
+    "PatternTimeoutFunction",
+    "TimedOutPartialMatchHandler",
+    "TooManyPartialMatchesError",
+    "WithinType",
+]

@@ -23,6 +23,8 @@ __all__ = ["Match", "Matcher", "Node", "Run", "Runs"]
 Match = dict[str, list[Any]]
 """The events of a match by step, steps in the order in which they first appear."""
 
+_TAKE, _IGNORE, _PROCEED = range(3)
+_CODES = {Action.TAKE: _TAKE, Action.IGNORE: _IGNORE, Action.PROCEED: _PROCEED}
 _LAST: EventId = (2**63 - 1, 2**31 - 1)
 """Where the start state stands in the order of runs."""
 
@@ -116,22 +118,20 @@ class Runs:
 class _Look(ConditionContext):
     """The event at hand, and the run that may get it."""
 
-    __slots__ = ("_events", "answers", "event", "node", "time")
+    __slots__ = ("answers", "event", "events", "node", "time")
 
     def __init__(self, event: Any, time: int) -> None:
         self.event, self.time = event, time
         self.answers: dict[Any, bool] = {}
         """What conditions have said that depend on the event alone."""
         self.node: Node | None = None
-        self._events: Match | None = None
-
-    def at(self, node: Node | None) -> None:
-        self.node, self._events = node, None
+        self.events: Match | None = None
+        """Those of the run, as soon as somebody asks for them."""
 
     def get_events_for_pattern(self, step: str) -> list[Any]:
-        if self._events is None:
-            self._events = _match(self.node)
-        return list(self._events.get(step, ()))
+        if self.events is None:
+            self.events = _match(self.node)
+        return list(self.events.get(step, ()))
 
     def timestamp(self) -> int:
         return self.time
@@ -146,6 +146,7 @@ class Matcher:
     def __init__(self, automaton: Automaton, skip: AfterMatchSkipStrategy, timeouts: bool = False) -> None:
         self.automaton, self._skip, self._timeouts = automaton, skip, timeouts
         self._window = automaton.window
+        self._has_step_windows = any(state.window for state in automaton.states.values())
         self._start = Run(automaton.start, None, -1, -1, _LAST)
         self._edges = {state: [_compact(edge) for edge in state.edges] for state in automaton.states.values()}
 
@@ -155,36 +156,53 @@ class Matcher:
 
     def is_idle(self, runs: Runs) -> bool:
         """Whether nothing is under way."""
-        return len(runs.partial) == 1 and not runs.complete
+        return len(runs.partial.runs) == 1 and not runs.complete.runs
 
     def process(self, runs: Runs, event: Any, time: int) -> list[Match]:
         """Takes an event. Those of earlier times came before, and ``advance`` was called with this time."""
         look = _Look(event, time)
         begun = (time, runs.next_number)
-        partial, found = RunHeap(), RunHeap()
-        for run in runs.partial:
+        step, before = self._step, runs.partial.runs
+        partial: RunHeap | None = None
+        found: RunHeap | None = None
+        for place, run in enumerate(before):
+            made = step(run, look, begun)
+            if partial is None:
+                if len(made) == 1 and made[0] is run:
+                    continue
+                # Most events change nothing, and a heap that is filled in its own order looks the same.
+                partial = RunHeap()
+                partial.runs = before[:place]
             kept, stopped = [], False
-            for one in self._step(run, look, begun):
+            for one in made:
                 kind = one.state.kind
                 if kind is StateKind.FINAL:
+                    found = found or RunHeap()
                     found.add(one)
                 elif kind is StateKind.STOP:
                     stopped = True
                 else:
                     kept.append(one)
             if stopped:
-                kept = [self._start] if run is self._start else []
+                kept = [run] if run.node is None else []
             for one in kept:
                 partial.add(one)
+        if partial is None:
+            return []
         runs.next_number += 1
         runs.partial = partial
-        return self._complete(runs, found)
+        return self._complete(runs, found or ())
 
     def advance(self, runs: Runs, time: int) -> tuple[list[Match], list[tuple[Match, int]]]:
         """Time comes to ``time``. Returns matches, and partial matches whose time is over with its end."""
+        if not self._has_step_windows:
+            # The first run began first, so its time is over first.
+            earliest = runs.partial.runs[0]
+            if earliest.node is None or not self._window or time - earliest.first < self._window:
+                return [], []
         ended, found = [], RunHeap()
         partial = RunHeap()
-        for run in runs.partial:
+        for run in runs.partial.runs:
             end = self._end(run, time)
             if end is None:
                 partial.add(run)
@@ -197,8 +215,10 @@ class Matcher:
 
     def deadline(self, runs: Runs) -> int | None:
         """When the next run's time is over."""
-        ends = [end for run in runs.partial for end in self._ends(run)]
-        return min(ends, default=None)
+        if not self._has_step_windows:
+            earliest = runs.partial.runs[0]
+            return None if earliest.node is None or not self._window else earliest.first + self._window
+        return min((end for run in runs.partial.runs for end in self._ends(run)), default=None)
 
     def _end(self, run: Run, time: int) -> int | None:
         for end in self._ends(run):
@@ -213,56 +233,57 @@ class Matcher:
             if self._window:
                 yield run.first + self._window
 
-    def _complete(self, runs: Runs, found: RunHeap) -> list[Match]:
+    def _complete(self, runs: Runs, found: Iterable[Run]) -> list[Match]:
         """Emits the matches that nothing earlier can hold back, and drops what they skip."""
         complete, partial, skip = runs.complete, runs.partial, self._skip
         for run in found:
             complete.add(run)
         matches = []
-        while complete:
+        while complete.runs:
             run = complete.runs[0]
+            if skip.skips and partial.runs and partial.runs[0].begun < run.begun:
+                break
+            complete.pop()
             if skip.skips:
-                if partial and partial.runs[0].begun < run.begun:
-                    break
-                complete.pop()
                 bound = skip.bound(_match(run.node, ids=True))
                 if bound is not None:
                     partial.drop_before(bound)
                     complete.drop_before(bound)
-            else:
-                complete.pop()
             matches.append(_match(run.node))
         return matches
 
     def _step(self, run: Run, look: _Look, begun: EventId) -> list[Run]:
         """What an event makes of a run."""
-        look.at(run.node)
+        node = run.node
+        look.node, look.events = node, None
         edges_of = self._edges
-        starts = run.node is None
         made: list[Run] = []
         waiting = [run.state]
-        taken: list[tuple[Action, State, State]] = []
+        taken: list[tuple[int, State, State]] = []
         while waiting:
             for action, source, target, holds in edges_of[waiting.pop()]:
                 if holds(look):
-                    if action is not Action.PROCEED:
+                    if action != _PROCEED:
                         taken.append((action, source, target))
                     elif target.kind is StateKind.STOP:
                         made.append(Run(target, None, 0, 0, begun))
                     else:
                         waiting.append(target)
         for action, source, target in taken:
-            if action is Action.IGNORE:
-                if not starts:
+            if action == _IGNORE:
+                if node is not None:
                     made.append(run if target is run.state else run._replace(state=target))
                 continue
-            node = Node(source.step, look.event, begun, run.node)
-            one = Run(target, node, look.time if starts else run.first, look.time, begun if starts else run.begun)
+            last = Node(source.step, look.event, begun, node)
+            if node is None:
+                one = Run(target, last, look.time, look.time, begun)
+            else:
+                one = Run(target, last, run.first, look.time, run.begun)
             made.append(one)
             end = self._final_behind(target, look)
             if end is not None:
                 made.append(one._replace(state=end))
-        if starts:
+        if node is None:
             made.append(run)
         return made
 
@@ -271,15 +292,15 @@ class Matcher:
         waiting = [state]
         while waiting:
             for action, _, target, holds in self._edges[waiting.pop()]:
-                if action is Action.PROCEED and holds(look):
+                if action == _PROCEED and holds(look):
                     if target.kind is StateKind.FINAL:
                         return target
                     waiting.append(target)
         return None
 
 
-def _compact(edge: Edge) -> tuple[Action, State, State, Any]:
-    return edge.action, edge.source, edge.target, edge.condition.holds
+def _compact(edge: Edge) -> tuple[int, State, State, Any]:
+    return _CODES[edge.action], edge.source, edge.target, edge.condition.holds
 
 
 def _match(node: Node | None, ids: bool = False) -> Match:
