@@ -14,7 +14,7 @@
     records/<id>.json     the last answers of the job, when it has ended
     outcome-<n>.json      how attempt n ended; none: it crashed
     logs/                 attempt-<n>.log, and older parts of it as attempt-<n>.log.1, …
-  checkpoints/<id>/       of jobs that were not told where to keep theirs
+  checkpoints/<id>/       of jobs whose settings name no other place
   savepoints/             likewise
   archive/<id>            finished jobs, in the format of Flink's history server
   logs/                   the job manager's own

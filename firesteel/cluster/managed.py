@@ -39,7 +39,7 @@ class ManagedJob:
     due: float | None = None
     """When the next driver is started, on the monotonic clock."""
     kill_at: float | None = None
-    """When a driver that was told to end is killed."""
+    """When a driver that was asked to end is killed."""
     ending: bool = field(default=False)
     """Whether somebody looks after a driver that has ended."""
 

@@ -1,4 +1,4 @@
-"""The process of a job manager: a server until it is told to end. The only one of its folder is elected at the start or
+"""The process of a job manager: a server until it is stopped. The only one of its folder is elected at the start or
 not at all; among several it stands by until it is elected."""
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def election_of(settings: ClusterSettings, folder: ClusterFolder, address: str) 
 
 
 def serve(settings: ClusterSettings, ready: Callable[[str], None] = lambda address: None) -> int:
-    """Runs a job manager until it is told to end. ``ready`` is called with its address once it answers."""
+    """Runs a job manager until it is stopped. ``ready`` is called with its address once it answers."""
     folder = ClusterFolder.make(settings.folder)
     if settings.highly_available:
         return _serve_among_others(settings, folder, ready)

@@ -445,8 +445,8 @@ class Supervisor:
         row = job.row
         how = "crashed" if outcome is None or outcome["status"] == CRASHED else str(outcome["status"])
         if how == "SUSPENDED" and not self._stopping:
-            # Somebody else told the driver to end.
-            how, message = "crashed", f"The driver (process {process.pid}) was told to end by a signal."
+            # A signal of somebody else ended the driver.
+            how, message = "crashed", f"The driver (process {process.pid}) was ended by a signal."
         elif outcome is None:
             message = crash_text(process.pid, status)
         else:

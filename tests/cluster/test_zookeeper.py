@@ -94,6 +94,7 @@ def test_a_connection_that_is_cut_ends_the_term(server: ZookeeperServer, candida
         assert eventually(lambda: candidate.stand(1.0))
         proxy.reset()
         assert not first.holds()
+        first.resign()
         candidate.resign()
         assert eventually(lambda: first.stand(1.0)), "and it can be elected again"
         first.resign()

@@ -6,6 +6,7 @@ from typing import Any
 
 from firesteel.cluster.registry import ENDED, OperationRow
 from firesteel.cluster.rest.calls import Call, Endpoints, RestError
+from firesteel.cluster.rest.java_throwable import serialized_throwable
 
 __all__ = ["ENDPOINTS"]
 
@@ -70,7 +71,8 @@ def _found(call: Call, kinds: tuple[str, ...], job: str) -> OperationRow:
 
 
 def _failure(text: str) -> dict[str, Any]:
-    return {"class": "firesteel.errors.FiresteelError", "stack-trace": text, "serialized-throwable": ""}
+    name = "firesteel.errors.FiresteelError"
+    return {"class": name, "stack-trace": text, "serialized-throwable": serialized_throwable(name, text)}
 
 
 def _answer(row: OperationRow, result: dict[str, Any]) -> dict[str, Any]:
