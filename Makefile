@@ -1,7 +1,7 @@
 # Firesteel's everyday commands. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench chaos clean
+.PHONY: help setup compiled demo test lint bench chaos clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -33,10 +33,15 @@ $(STAMP): pyproject.toml
 	@echo "Making the archive of classes that lets Spark start faster (once, about half a minute)."
 	@$(BIN)/firesteel warmup || echo "It could not be made; jobs run all the same."
 
-demo: $(STAMP) ## run a job worth looking at: clicks, event time, a live table (about 40 s)
+# A job has half a dozen Python processes. Where Python may not keep what it has compiled (PYTHONDONTWRITEBYTECODE), each
+# of them would compile the package anew: about a second of every start.
+compiled: $(STAMP)
+	@$(BIN)/python -m compileall -q firesteel
+
+demo: compiled ## run a job worth looking at: clicks, event time, a live table (about 40 s)
 	@$(BIN)/python examples/demo_clicks.py
 
-test: $(STAMP) ## run the tests, in two processes
+test: compiled ## run the tests, in two processes
 	$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
 
 lint: $(STAMP) ## check style (ruff), types (mypy) and who imports whom (import-linter)
@@ -46,10 +51,10 @@ lint: $(STAMP) ## check style (ruff), types (mypy) and who imports whom (import-
 	$(BIN)/mypy examples
 	$(BIN)/lint-imports
 
-bench: $(STAMP) ## measure against PyFlink, Bytewax and plain Python (hours; GROUP=engine, state, windows, nexmark, recovery or kafka for a part)
+bench: compiled ## measure against PyFlink, Bytewax and plain Python (hours; GROUP=engine, state, windows, nexmark, recovery, kafka or latency for a part)
 	$(BIN)/python -m benchmarks $(if $(GROUP),--group $(GROUP))
 
-chaos: $(STAMP) ## kill a real job dozens of times and compare what it gives (half an hour; ARGS="--seed 7", needs PostgreSQL and Maven)
+chaos: compiled ## kill a real job dozens of times and compare what it gives (half an hour; ARGS="--seed 7", needs PostgreSQL and Maven)
 	$(BIN)/python -m chaos $(ARGS)
 
 clean: ## remove .venv, caches and what builds and runs left behind (the peers' environments in .bench stay)
