@@ -282,12 +282,11 @@ class TestFunctions:
 
     def test_a_match_without_the_step_to_skip_to(self) -> None:
         skip = AfterMatchSkipStrategy.skip_to_first("b").throw_exception_on_miss()
-        pattern = (
-            Pattern.begin("a", skip).where(kind("a")).next("b").where(kind("b")).optional().next("c").where(kind("c"))
-        )
-        with harness(pattern) as job, pytest.raises(JobExecutionError, match="A match has no event of step 'b'"):
+        pattern = Pattern.begin("a", skip).where(kind("a")).next("b").where(kind("b")).optional()
+        with harness(pattern.next("c").where(kind("c"))) as job:
             job.process_elements([event("x", "a", 1, 1), event("x", "c", 2, 2)])
-            job.process_watermark(2)
+            with pytest.raises(JobExecutionError, match="A match has no event of step 'b'"):
+                job.process_watermark(2)
 
     def test_types(self) -> None:
         with harness(a_then_b(), lambda one: one.select(lambda match: "word", output_type=Types.INT())) as job:
