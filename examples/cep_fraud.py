@@ -1,6 +1,6 @@
 """A small payment, then a large one with the same card within a minute: somebody tries a stolen card.
 
-    python examples/cep_fraud.py
+python examples/cep_fraud.py
 """
 
 from typing import Any, NamedTuple

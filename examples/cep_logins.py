@@ -1,6 +1,6 @@
 """Three failed log-ins in a row within ten seconds, with nothing in between.
 
-    python examples/cep_logins.py
+python examples/cep_logins.py
 """
 
 from typing import Any, NamedTuple

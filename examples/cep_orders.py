@@ -1,6 +1,6 @@
 """Orders that are paid within 15 minutes, and those that are not: partial matches whose time is over.
 
-    python examples/cep_orders.py
+python examples/cep_orders.py
 """
 
 from typing import Any, NamedTuple
