@@ -109,11 +109,14 @@ class Broker:
             client.assign([confluent_kafka.TopicPartition(topic, part, 0) for part in parts])
             found, ended = [], set()
             while len(ended) < len(parts):
-                for message in client.consume(1000, 1):
-                    if message.error() is None:
-                        found.append(message)
-                    elif message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF:
-                        ended.add(message.partition())
+                # One by one: consume() waits for as many as it was asked for, or for all of its time.
+                message = client.poll(1)
+                if message is None:
+                    continue
+                if message.error() is None:
+                    found.append(message)
+                elif message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF:
+                    ended.add(message.partition())
             return found
         finally:
             client.close()

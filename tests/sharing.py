@@ -58,7 +58,6 @@ _OWN_PROCESSES = (
     "tests/engine/test_spark_failures.py::test_a_port_in_use",
     "tests/engine/test_spark_failures.py::test_a_master_that_is_not_there",
     "tests/recovery/test_commit_protocol.py::test_a_driver_killed",
-    "tests/recovery/test_replay.py::test_a_task_that_spark_repeats",
 )
 """Tests that run scripts, in files whose other tests use the session."""
 

@@ -1,4 +1,5 @@
-"""PostgreSQL's two-phase commit on Spark: a worker and the driver are killed inside the protocol."""
+"""PostgreSQL's two-phase commit on Spark: workers are killed while they process records and inside the protocol, and so
+is the driver."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from sparkkit import REPOSITORY, run_script, write_script
 from firesteel.testing import CommitCrashes, CrashPoint
 
 PROGRAM = """
+    import os
     import sys
+    from pathlib import Path
 
     from firesteel.common import Configuration, Types, WatermarkStrategy
     from firesteel.datastream import StreamExecutionEnvironment
@@ -26,20 +29,31 @@ PROGRAM = """
         "firesteel.batch.max-records": "40",
         "firesteel.testing.crash-points": crashes,
     }
+
+    def killed_once(sums):
+        # In the middle of a batch, behind state that it has changed: once for each of two keys.
+        marker = Path(f"{checkpoint}-killed-{sums[0]}")
+        if sums[0] < 2 and sums[1] > 15 and not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), 9)
+        return sums
+
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     env.set_parallelism(2)
     options = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(url).build()
     declared = Types.ROW_NAMED(["n", "total"], [Types.LONG(), Types.LONG()])
     numbers = env.from_source(NumberSequenceSource(1, 160), WatermarkStrategy.no_watermarks(), "numbers")
     sums = numbers.map(lambda n: (n % 5, n, n)).key_by(lambda r: r[0]).reduce(lambda a, b: (a[0], b[1], a[2] + b[2]))
-    rows = sums.map(lambda r: (r[1], r[2]), output_type=declared)
+    rows = sums.map(killed_once).map(lambda r: (r[1], r[2]), output_type=declared)
     rows.add_sink(JdbcSink.exactly_once_sink("INSERT INTO sums VALUES (?, ?)", declared, options))
     env.execute("sums")
     print("finished")
 """
 
 
-def test_a_worker_and_the_driver_are_killed_between_prepare_and_commit(database: Database, tmp_path: Path) -> None:
+def test_workers_and_the_driver_are_killed_within_a_batch_and_between_prepare_and_commit(
+    database: Database, tmp_path: Path
+) -> None:
     database.execute("CREATE TABLE sums (n bigint PRIMARY KEY, total bigint)")
     program = write_script(tmp_path, PROGRAM)
     points = {
@@ -57,6 +71,7 @@ def test_a_worker_and_the_driver_are_killed_between_prepare_and_commit(database:
         arguments = [database.url, str(tmp_path / "checkpoint"), crashes.folder]
         killed = run_script(program, *arguments, **environment)
         assert killed.returncode == -9, killed.stderr
+        assert len(list(tmp_path.glob("checkpoint-killed-*"))) == 2
         assert crashes.reached(CrashPoint.PREPARED) > 4, "the task that was killed came again"
         assert database.prepared() != [], "what the third batch has prepared waits"
         done = run_script(program, *arguments, **environment)

@@ -1,4 +1,8 @@
-"""A batch that comes again gives the same, and results are exactly once. For kill -9 of the driver see test_signals."""
+"""A batch that comes again gives the same, and results are exactly once.
+
+Processes are killed elsewhere: the driver in ``test_signals`` and ``test_commit_protocol``, workers, whose tasks Spark
+repeats, in ``test_postgres_recovery`` and ``test_kafka_recovery``.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,12 @@ from typing import Any
 
 import pytest
 from sparkkit import (
-    REPOSITORY,
     CommitSink,
     commit_calls,
     committed,
     eventually,
     notes,
-    run_script,
     spark_env,
-    write_script,
 )
 
 from firesteel.common import JobStatus, Types, WatermarkStrategy
@@ -96,46 +97,3 @@ def test_a_job_that_had_finished_finishes_again_at_once(tmp_path: Path) -> None:
         client.get_job_execution_result().result()
         check_exactly_once(committed(folder), 150)
     assert len(commit_calls(folder)) == 2, "nothing is left for the second run"
-
-
-REPEATED = """
-    import os
-    import sys
-    from pathlib import Path
-
-    from firesteel.datastream import StreamExecutionEnvironment
-    from sparkkit import CommitSink
-    from test_replay import NONE, Count, NumberSequenceSource
-
-    folder = Path(sys.argv[1])
-
-    def killed_once(record):
-        marker = folder / f"killed-{record[0]}"
-        if record[1] == 15 and not marker.exists():
-            marker.touch()
-            os.kill(os.getpid(), 9)
-        return record
-
-    env = StreamExecutionEnvironment.get_execution_environment()
-    env.set_parallelism(2)
-    numbers = env.from_source(NumberSequenceSource(0, 149), NONE, "numbers")
-    counted = numbers.shuffle().key_by(lambda n: n % 7).process(Count())
-    again = counted.map(killed_once).key_by(lambda r: r[0] % 3).process(Count())
-    again.map(lambda r: [r[0], r[1], list(r[2])]).sink_to(CommitSink(folder))
-    env.execute("repeated")
-    print(len(list(folder.glob("killed-*"))))
-"""
-
-
-def test_a_task_that_spark_repeats_gives_every_result_once(tmp_path: Path) -> None:
-    """Workers are killed in the middle of a batch; the master allows a task four failures, as a cluster does."""
-    folder = tmp_path / "out"
-    folder.mkdir()
-    here = Path(__file__).resolve().parent
-    settings = "\x1f".join(["firesteel.master=local[2,4]", "firesteel.batch.max-records=50"])
-    paths = f"{REPOSITORY}:{here}:{here.parent}"
-    program = write_script(tmp_path, REPEATED)
-    done = run_script(program, str(folder), PYTHONPATH=paths, FIRESTEEL_SETTINGS=settings)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) >= 2
-    check_exactly_once(committed(folder), 150)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -57,6 +58,7 @@ _MEANING: dict[str, tuple[FailureKind, str]] = {
 }
 """By the name that the client has for an error. What is not here may pass."""
 
+_LOOK_SECONDS = 0.3
 _TELLING = ("_AUTHENTICATION", "_SSL", "_RESOLVE", "SASL_AUTHENTICATION_FAILED", "UNSUPPORTED_SASL_MECHANISM")
 """Errors that say more than the time-out they lead to."""
 
@@ -111,13 +113,18 @@ def refusal(properties: KafkaProperties, seconds: float = 3.0) -> Any:
         client = kafka.admin.AdminClient({**properties.client(**soon), "error_cb": last, "log_level": 0})
     except kafka.KafkaException as error:
         raise explained(error, properties, "the start of a client") from None
-    try:
-        client.list_topics(timeout=seconds)
-    except kafka.KafkaException as error:
-        # What went wrong with connections is reported here only.
-        client.poll(0)
-        found = last.behind(error.args[0])
-        return found if found.name() in _TELLING else None
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        try:
+            # Not for all of the time at once: a call that waits does not end when the reason is known.
+            client.list_topics(timeout=min(left, _LOOK_SECONDS))
+            return None
+        except kafka.KafkaException as error:
+            # What went wrong with connections is reported here only.
+            client.poll(0)
+            found = last.behind(error.args[0])
+            if found.name() in _TELLING:
+                return found
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
@@ -16,6 +17,7 @@ __all__ = ["Producing"]
 
 _FLUSH_SECONDS = 120.0
 _FULL_PAUSE = 0.05
+_CONNECT_SECONDS = 0.5
 
 
 class Producing:
@@ -155,6 +157,14 @@ class Producing:
 
     def _refused(self, error: Any, topic: str, size: int) -> ConnectorError:
         return self.explained(error, f"writing a record of {size:,} bytes to topic {topic!r}")
+
+    def start_transactions(self, seconds: float) -> None:
+        """Before the first transaction; fences those who had the transactional id before."""
+        # A client that looks for its coordinator before it has a connection looks again half a second later. So it gets
+        # a connection first. What is wrong, the start of transactions says better.
+        with contextlib.suppress(self.kafka.KafkaException):
+            self.client.list_topics("__transaction_state", _CONNECT_SECONDS)
+        self.attempt("the start of transactions", self.client.init_transactions, seconds)
 
     def attempt(self, doing: str, call: Callable[..., Any], *given: Any) -> Any:
         """A call of the client, such as one about transactions, whose errors are explained."""

@@ -204,7 +204,7 @@ class WriteAheadCommitter(Committer):
         # 1. Whatever was open under this id has ended after this, one way or the other, and stays so.
         properties = self._properties.having({"batch.size": str(self._together)})
         producer = Producing(properties, transactional_id=self._name)
-        producer.attempt("the start of transactions", producer.client.init_transactions, _SECONDS)
+        producer.start_transactions(_SECONDS)
         # 2. So this is final.
         if self._groups is None:
             self._groups = Cluster(self._properties.having({"group.id": self._name}))

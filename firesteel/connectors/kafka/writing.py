@@ -63,7 +63,7 @@ class _Turn:
         self.transactional_id = transactional_id
         self.producer = Producing(properties, transactional_id=transactional_id)
         self.prepared: Transaction | None = None
-        self.producer.attempt("the start of transactions", self.producer.client.init_transactions, _INIT_SECONDS)
+        self.producer.start_transactions(_INIT_SECONDS)
 
     def begin(self) -> None:
         attempt, client = self.producer.attempt, self.producer.client
