@@ -249,7 +249,8 @@ def test_a_job_manager_that_stood_still_starts_no_driver(members: Members) -> No
         row = second.supervisor.row(job.id)
         assert (row.state, row.driver) == ("RESTARTING", 1)
         assert Process(row.pid, row.pid_started).alive
-        assert [path.name for path in folder.job(job.id).logs.iterdir()] == ["attempt-1.log"]
+        # Another process makes the file, a moment later.
+        assert eventually(lambda: [path.name for path in folder.job(job.id).logs.iterdir()] == ["attempt-1.log"])
     finally:
         for one in (first, *later):
             one.supervisor.stop(leave_jobs=True)
