@@ -185,6 +185,21 @@ class TestState:
             second.end_batch()
             assert second.num_keyed_state_entries == 0
 
+    def test_a_match_that_is_held_back_survives(self) -> None:
+        pattern = Pattern.begin("a", AfterMatchSkipStrategy.skip_to_next()).where(kind("a")).followed_by("b")
+        pattern = pattern.where(
+            lambda event, context: event[1] == "b" and event[2] == context.get_events_for_pattern("a")[0][2]
+        )
+        with harness(pattern) as first:
+            first.process_elements([event("x", "a", 1, 1), event("x", "a", 2, 2), event("x", "b", 2, 3)])
+            first.process_watermark(3)
+            assert first.output == []
+            snapshot = first.snapshot()
+        with harness(pattern).restore(snapshot) as second:
+            second.process_element(("x", "b", 1), 4)
+            second.process_watermark(4)
+            assert second.output == [{"a": [1], "b": [1]}, {"a": [2], "b": [2]}]
+
     def test_a_key_without_partial_matches_keeps_nothing(self) -> None:
         with harness(a_then_b()) as job:
             job.process_elements([event(f"k{number}", "c", number, number) for number in range(20)])
