@@ -25,6 +25,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
 from typing import TypeVar
 
 from firesteel.engine.control import RunningJob, ask, running_jobs
@@ -122,12 +124,18 @@ def running_job(job_id: str, seconds: float | None = 5.0) -> RemoteJob | None:
     return RemoteJob(job, seconds)
 
 
+@lru_cache(1024)
+def _descriptor(path: Path, changed: int) -> RunningJob:
+    """Job managers look at all of them, for each of their jobs and all the time."""
+    return RunningJob.of_descriptor(path)
+
+
 def jobs_of_process(pid: int, seconds: float | None = 5.0) -> list[RemoteJob]:
     """The jobs that a process of this user runs at the moment, oldest first."""
     found = []
     for path in jobs_folder().glob("*.json"):
         with contextlib.suppress(OSError, ValueError):
-            job = RunningJob.of_descriptor(path)
+            job = _descriptor(path, path.stat().st_mtime_ns)
             if job.pid == pid:
                 found.append(job)
     return [RemoteJob(job, seconds) for job in sorted(found, key=lambda job: job.started)]

@@ -152,6 +152,7 @@ def _status(options: argparse.Namespace) -> int:
             f"{known['jobs-running']} running or waiting, {known['jobs-finished']} finished, "
             f"{known['jobs-failed']} failed, {known['jobs-cancelled']} cancelled",
         ],
+        ["epoch", str(known["epoch"])],
         ["folder", known["folder"]],
     ]
     print("\n".join(table(["job manager", ""], rows)))

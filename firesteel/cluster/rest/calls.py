@@ -48,6 +48,8 @@ class Cluster:
     """In milliseconds since 1970."""
     stop: Callable[[bool], None] = lambda leave_jobs: None
     """Ends the job manager; with True its jobs run on."""
+    log: str = "jobmanager.log"
+    """The name of its own log file."""
 
     def view(self, job_id: str) -> JobView:
         return view_of(self.supervisor, job_id, self.tokens.all)

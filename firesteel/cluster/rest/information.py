@@ -215,7 +215,7 @@ def log(call: Call) -> Any:
 @ENDPOINTS.get("/jobmanager/stdout")
 def main_log(call: Call) -> Any:
     """The job manager's log."""
-    path = inside(call.cluster.folder.logs, "jobmanager.log")
+    path = inside(call.cluster.folder.logs, call.cluster.log)
     return _masked(call, b"" if path is None else read_range(path, -MAX_LOG, MAX_LOG))
 
 

@@ -33,6 +33,7 @@ def cluster(call: Call) -> Any:
     return {
         "firesteel": __version__,
         "started": known.started,
+        "epoch": known.supervisor.registry.epoch,
         "slots": known.settings.slots,
         "slotsAvailable": known.supervisor.free_slots,
         "folder": str(known.folder.path),
