@@ -197,10 +197,8 @@ class _Ending:
 def _address(settings: ClusterSettings, listening: socket.socket) -> str:
     """The one that others are given."""
     host, port = listening.getsockname()[:2]
-    if settings.advertised:
-        host = settings.advertised
-    elif settings.highly_available and host in ("0.0.0.0", "::"):
-        host = socket.gethostname()
+    if settings.highly_available:
+        host = settings.public_host
     return f"{settings.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import socket
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,15 @@ class ClusterSettings:
     @property
     def database(self) -> PostgresAddress:
         return PostgresAddress.of(self.registry, self.registry_password, self.cluster_id)
+
+    @property
+    def public_host(self) -> str:
+        """The name or address by which others reach it.
+
+        >>> ClusterSettings(address="10.0.0.7").public_host, ClusterSettings(advertised="jobs1").public_host
+        ('10.0.0.7', 'jobs1')
+        """
+        return self.advertised or (socket.gethostname() if self.address in ("0.0.0.0", "::") else self.address)
 
     @property
     def scheme(self) -> str:

@@ -11,78 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterkit import ENDLESS, FakeLauncher, has_state, settings_for, submit
+from clusterkit import ENDLESS, FakeLauncher, has_state, submit
+from hakit import MEMORY, Members, works
 from postgreskit import Database
 from sparkkit import eventually
 from tcp_proxy import TcpProxy
 
 from firesteel.cli import main
-from firesteel.cluster.client import ClusterClient
 from firesteel.cluster.driver import Assignment
 from firesteel.cluster.folders import ClusterFolder, JobFolder
 from firesteel.cluster.launching import start_driver
-from firesteel.cluster.postgres_registry import PostgresRegistry
 from firesteel.cluster.processes import Process, end_session
 from firesteel.cluster.registry import ENDED
 from firesteel.cluster.rest.calls import Cluster
 from firesteel.cluster.rest.standby import LEADER
 from firesteel.cluster.server import assemble
-from firesteel.cluster.settings import ClusterSettings
-from firesteel.cluster.starting import RunningCluster, find_members, start_in_background
-from firesteel.cluster.tokens import read_token
+from firesteel.cluster.starting import find_members
 from firesteel.engine.facade import GetSnapshot
-
-
-class Members:
-    """Job managers of one cluster, each a process."""
-
-    def __init__(self, folder: Path, database: Database) -> None:
-        self.folder, self.database = folder, database
-        self.started: list[RunningCluster] = []
-        settings = self.settings()
-        self.lookup = PostgresRegistry(settings.database)
-
-    def settings(self, port: int | None = None, **more: Any) -> ClusterSettings:
-        place = f"127.0.0.1:{port or self.database.server.port}"
-        return settings_for(
-            self.folder,
-            registry=f"postgresql://{self.database.user}@{place}/{self.database.name}",
-            registry_password=self.database.password,
-            # Far from what a busy machine holds up a process for.
-            lease_ms=5000,
-            driver_lease_ms=4000,
-            **{"port": 0, **more},
-        ).checked()
-
-    def start(self, port: int | None = None, **more: Any) -> RunningCluster:
-        self.started.append(start_in_background(self.settings(port, **more)))
-        return self.started[-1]
-
-    def leads(self, member: RunningCluster, epoch: int) -> bool:
-        """Whether it is the one of this epoch, and answers as such."""
-        leader = self.lookup.leader()
-        if leader is None or (leader.epoch, leader.address) != (epoch, member.address):
-            return False
-        return LEADER not in self.headers(member)
-
-    def headers(self, member: RunningCluster) -> dict[str, str]:
-        """Of an answer of a job manager. One that stands by adds where it has the answer from."""
-        try:
-            _, headers = self.client(member).text("/firesteel/v1/manager")
-        except Exception:
-            return {LEADER: ""}
-        return {name.title(): value for name, value in headers.items()}
-
-    def client(self, *members: RunningCluster) -> ClusterClient:
-        return ClusterClient(",".join(one.address for one in members), read_token(self.folder / "token"))
-
-    def close(self) -> None:
-        for member in self.started:
-            end_session(Process.of(member.pid))
-        for row in self.lookup.jobs():
-            if row.pid:
-                end_session(Process(row.pid, row.pid_started))
-        self.lookup.close()
 
 
 @pytest.fixture
@@ -92,19 +37,11 @@ def members(tmp_path: Path, database: Database) -> Iterator[Members]:
     found.close()
 
 
-def works(client: ClusterClient, job: str) -> bool:
-    known = client.job(job).known
-    return bool(known["state"] == "RUNNING" and known["records"] > 0)
-
-
 @pytest.fixture
 def program(tmp_path: Path) -> str:
     path = tmp_path / "endless.py"
     path.write_text(ENDLESS)
     return str(path)
-
-
-MEMORY = {"firesteel.master": "memory"}
 
 
 def test_a_standby_takes_over_and_jobs_never_stop(members: Members, program: str) -> None:

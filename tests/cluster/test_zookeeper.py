@@ -7,12 +7,16 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from hakit import Members
+from postgreskit import Database
 from sparkkit import eventually
 from tcp_proxy import TcpProxy
 from zookeeper_server import ZookeeperServer, why_not
 
+from firesteel.cluster.rest.standby import LEADER
 from firesteel.cluster.settings import ClusterSettings
 from firesteel.cluster.zookeeper_election import ZookeeperElection
 from firesteel.common import Configuration
@@ -99,6 +103,22 @@ def test_a_connection_that_is_cut_ends_the_term(server: ZookeeperServer, candida
         assert eventually(lambda: first.stand(1.0)), "and it can be elected again"
         first.resign()
         first.close()
+
+
+def test_job_managers_elect_by_zookeeper(server: ZookeeperServer, database: Database, tmp_path: Path) -> None:
+    members = Members(tmp_path / "c", database)
+    try:
+        first = members.start(zookeeper=server.hosts)
+        assert eventually(lambda: members.leads(first, 1))
+        second = members.start(zookeeper=server.hosts)
+        assert members.headers(second)[LEADER] == first.address
+        os.kill(first.pid, signal.SIGSTOP)
+        assert eventually(lambda: members.leads(second, 2))
+        os.kill(first.pid, signal.SIGCONT)
+        assert eventually(lambda: members.headers(first).get(LEADER) == second.address)
+        assert members.leads(second, 2)
+    finally:
+        members.close()
 
 
 def test_it_needs_a_registry() -> None:

@@ -166,6 +166,7 @@ def test_the_demo_counts_every_click_and_sums_up(run) -> None:
     lines = run("demo_clicks.py", "--rate", "500", "--seconds", "3", "--users", "7")
     text = "\n".join(lines)
     assert re.search(r"clicks counted +1,500$", text, re.MULTILINE)
+    assert re.search(r"^Watch the job at http://127\.0\.0\.1:\d+ while it runs", text, re.MULTILINE)
     spans = [
         int(found.replace(",", "")) for found in re.findall(r"(\d[\d,]*) clicks of +[1-7] users, most: user-00", text)
     ]

@@ -72,7 +72,7 @@ def guarded_app(routes: Sequence[BaseRoute], settings: ClusterSettings, tokens: 
 
 
 def allowed_hosts(settings: ClusterSettings) -> set[str]:
-    names = {"localhost", "127.0.0.1", "::1", settings.address, settings.advertised, *settings.hosts}
+    names = {"localhost", "127.0.0.1", "::1", settings.address, settings.public_host, *settings.hosts}
     return names - {"", "0.0.0.0", "::"}
 
 
