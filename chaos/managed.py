@@ -71,7 +71,10 @@ class ManagedRun:
                     time.sleep(self._random.uniform(*gap))
                     if not alive or self._state() in ENDED:
                         break
-                    alive = self._strike(targets[number % len(targets)])
+                    target, known = targets[number % len(targets)], len(self._outcome.recoveries)
+                    alive = self._strike(target)
+                    for seconds in self._outcome.recoveries[known:]:
+                        print(f"{target}: {seconds:.1f} s", file=sys.stderr, flush=True)
                 while alive:
                     alive = self._wait_for_results(self._outside.count())
                 self._outcome.restarts = int(self._client().job(self._job).known["drivers"]) - 1
@@ -148,7 +151,6 @@ class ManagedRun:
         else:
             others = [one for one in self._members() if one.pid != leader.pid]
             kill(leader.pid if target == "leader" else others[0].pid)
-            self._start_member()
         self._outcome.kills[target] += 1
         try:
             if target in ("leader", "frozen leader"):
@@ -161,6 +163,8 @@ class ManagedRun:
         finally:
             if frozen is not None:
                 wake(frozen)
+            if target in ("leader", "standby"):
+                self._start_member()
 
     def _wait_for_another(self, before: RunningCluster) -> None:
         end = time.monotonic() + SECONDS_TO_RECOVER

@@ -76,8 +76,11 @@ def assemble(
 ) -> Cluster:
     """The parts of a job manager, not yet started. The caller is the one that was elected."""
     registry = registry_of(settings, folder)
-    epoch = registry.claim(address)
-    logger.info("epoch %d begins", epoch)
+    try:
+        logger.info("epoch %d begins", registry.claim(address))
+    except BaseException:
+        registry.close()
+        raise
     programs = ProgramStore(folder.programs, settings.max_programs)
     tokens = Tokens.of(folder)
     archive = Archive(folder, tokens.all)

@@ -108,7 +108,8 @@ class Supervisor:
                 time.sleep(0.05)
         self._over = True
         self._nudge()
-        self._thread.join(10)
+        if self._thread.ident is not None:
+            self._thread.join(10)
         self._work.shutdown(wait=True, cancel_futures=True)
         for job in self._jobs.values():
             job.close()
