@@ -8,10 +8,12 @@ and answers with Flink's REST API. It never imports users' code: planner and dri
 The parts, from the ground up:
 
 * :mod:`~firesteel.cluster.folders`: where everything lies;
-* :mod:`~firesteel.cluster.registry`: what is known of jobs, attempts and operations (a port; SQLite implements it);
-* :mod:`~firesteel.cluster.election`: who is the one job manager of a folder (a port; a file lock implements it);
+* :mod:`~firesteel.cluster.registry`: what is known of jobs, attempts and operations (a port; SQLite and PostgreSQL
+  implement it);
+* :mod:`~firesteel.cluster.election`: who is the one job manager that acts (a port; a file lock, PostgreSQL and
+  ZooKeeper implement it); :mod:`~firesteel.cluster.leadership`: its terms, where there are several;
 * :mod:`~firesteel.cluster.processes`, :mod:`~firesteel.cluster.launching`, :mod:`~firesteel.cluster.driver`,
-  :mod:`~firesteel.cluster.planner`: processes;
+  :mod:`~firesteel.cluster.planner`: processes; :mod:`~firesteel.cluster.driver_lease`: what lets a driver commit;
 * :mod:`~firesteel.cluster.supervisor`: the life of jobs;
 * :mod:`~firesteel.cluster.rest`: the REST API; :mod:`~firesteel.cluster.client` is its other end.
 
