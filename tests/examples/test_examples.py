@@ -1,4 +1,4 @@
-"""Runs the examples in this process, on the engine without Spark, and reads what they print."""
+"""Runs the examples in this process, on the engine without Spark and one on Spark, and reads what they print."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import runpy
 import socket
 import threading
 from pathlib import Path
+
+import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -64,10 +66,11 @@ def test_the_socket_stream_counts_until_the_server_closes(run) -> None:
     assert len(lines) == 6
 
 
-def test_orders_of_csv_are_summed_up(run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("master", ["memory", "local"])
+def test_orders_of_csv_are_summed_up(run, tmp_path: Path, master: str) -> None:
     import fastavro
 
-    lines = run("csv_orders.py", "--output", str(tmp_path))
+    lines = run("csv_orders.py", "--output", str(tmp_path), master=master)
     assert sorted(lines) == ['{"customer": "Ada", "spent": "14.75"}', '{"customer": "Blaise", "spent": "5.00"}']
     (file,) = [path for path in (tmp_path / "orders").iterdir() if not path.name.startswith(("_", "."))]
     with file.open("rb") as opened:
