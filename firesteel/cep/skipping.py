@@ -77,4 +77,10 @@ class AfterMatchSkipStrategy:
                     f"{', '.join(match)}."
                 )
             return None
-        return (min if self.kind == "skip_to_first" else max)(found)
+        bound = (min if self.kind == "skip_to_first" else max)(found)
+        if self.throws and bound == min(one for of_step in match.values() for one in of_step):
+            raise MissedSkipTargetError(
+                f"{self.kind}({self.step!r}) skips to the event that the match begins with: the same match would be "
+                "found for ever. Skip to a later step, or leave out throw_exception_on_miss()."
+            )
+        return bound

@@ -209,8 +209,11 @@ class TestState:
             assert job.num_event_time_timers == 0
 
     def test_a_long_chain_of_events_is_stored(self) -> None:
-        pattern = Pattern.begin("a").where(kind("a")).times_or_more(3000).consecutive().next("b").where(kind("b"))
+        # A first step of its own: a loop would begin with each of its events.
+        loop = Pattern.begin("c").where(kind("c")).next("a").where(kind("a")).one_or_more().consecutive()
+        pattern = loop.next("b").where(kind("b"))
         with harness(pattern, lambda one: one.select(lambda match: len(match["a"]))) as first:
+            first.process_element(("x", "c", 0), 0)
             first.process_elements([event("x", "a", number, number) for number in range(1, 3001)])
             first.process_watermark(3000)
             snapshot = first.snapshot()
