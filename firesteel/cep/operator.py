@@ -44,19 +44,21 @@ class MatchPattern:
 class _Key:
     """What a key has under way, while a micro-batch is worked on."""
 
-    __slots__ = ("changed", "due", "gone", "runs", "touched", "waiting")
+    __slots__ = ("changed", "due", "fresh", "runs", "stored_times", "touched", "waiting")
 
     def __init__(self, runs: Runs, waiting: dict[int, list[Any]]) -> None:
         self.runs = runs
         self.waiting = waiting
         """Events that time has not come to, by their time."""
+        self.stored_times = set(waiting)
+        self.touched: set[int] = set()
+        """Times that got events."""
         self.changed = False
         """Whether the runs differ from what is stored."""
-        self.touched: set[int] = set()
-        """Times whose waiting events differ from what is stored."""
-        self.gone: set[int] = set()
-        """Stored times that have passed."""
+        self.fresh = False
+        """Whether there are events that no watermark has seen."""
         self.due: int | None = None
+        """When something happens without another event."""
 
 
 class _Context(PatternProcessFunction.Context):
@@ -95,6 +97,7 @@ class PatternOperator(StreamOperator[MatchPattern]):
         )
         self._late = runtime_context.get_metrics_group().counter(LATE_METRIC)
         self._keys: dict[Any, _Key] = {}
+        self._fresh: list[tuple[Any, _Key]] = []
         self._agenda: list[tuple[int, int, Any]] = []
         self._appointments = 0
         self._values: list[Any] = []
@@ -123,7 +126,7 @@ class PatternOperator(StreamOperator[MatchPattern]):
     def _buffer(self, records: Records, timestamps: list[int]) -> None:
         """Events wait until no earlier one can come."""
         watermark = self.context.timer_service().current_watermark()
-        keys = self._keys
+        keys, fresh = self._keys, self._fresh
         for key, value, time in zip(records.keys or (), records.values, timestamps, strict=True):
             if time <= watermark:
                 self._drop_late(value, time)
@@ -132,10 +135,15 @@ class PatternOperator(StreamOperator[MatchPattern]):
             if found is None:
                 self.context.set_current_key(key)
                 found = self._load(key)
+            events = found.waiting.get(time)
+            if events is None:
+                found.waiting[time] = [value]
+            else:
+                events.append(value)
             found.touched.add(time)
-            found.waiting.setdefault(time, []).append(value)
-            if found.due is None or time < found.due:
-                self._appoint(key, found, time)
+            if not found.fresh:
+                found.fresh = True
+                fresh.append((key, found))
 
     def _drop_late(self, value: Any, time: int) -> None:
         if self.spec.late_tag is not None:
@@ -151,7 +159,7 @@ class PatternOperator(StreamOperator[MatchPattern]):
             now = timers.current_processing_time()
             if self._order is None:
                 self._advance(found, now)
-                self._take(found, value, now)
+                self._take(key, found, value, now)
             else:
                 found.touched.add(now)
                 found.waiting.setdefault(now, []).append(value)
@@ -161,13 +169,16 @@ class PatternOperator(StreamOperator[MatchPattern]):
     # Time.
 
     def on_watermark(self, watermark: int) -> None:
+        fresh, self._fresh = self._fresh, []
+        for key, found in fresh:
+            found.fresh = False
+            self._catch_up(key, found, watermark)
         agenda, keys = self._agenda, self._keys
         while agenda and agenda[0][0] <= watermark:
             due, _, key = heapq.heappop(agenda)
-            found = keys.get(key)
-            if found is not None and found.due == due:
-                self.context.set_current_key(key)
-                self._catch_up(key, found, watermark)
+            expected = keys.get(key)
+            if expected is not None and expected.due == due:
+                self._catch_up(key, expected, watermark)
         self._flush()
 
     def on_timer(self, timestamp: int, domain: TimeDomain) -> None:
@@ -184,29 +195,28 @@ class PatternOperator(StreamOperator[MatchPattern]):
     def _catch_up(self, key: Any, found: _Key, time: int) -> None:
         """Works on all events up to a time, then lets it come."""
         waiting = found.waiting
-        for moment in sorted(one for one in waiting if one <= time):
+        moments = [one for one in waiting if one <= time]
+        if len(moments) > 1:
+            moments.sort()
+        for moment in moments:
             events = waiting.pop(moment)
-            found.gone.add(moment)
             self._advance(found, moment)
             for event in events if self._order is None else sorted(events, key=self._order):
-                self._take(found, event, moment)
+                self._take(key, found, event, moment)
         self._advance(found, time)
         if not self.spec.processing_time:
-            found.due = None
-            due = self._due(found)
-            if due is not None:
-                self._appoint(key, found, due)
+            self._appoint(key, found)
 
-    def _due(self, found: _Key) -> int | None:
-        """When something happens to a key without another event."""
-        ends = [*found.waiting]
-        end = self._matcher.deadline(found.runs)
-        return min([*ends, end] if end is not None else ends, default=None)
-
-    def _appoint(self, key: Any, found: _Key, time: int) -> None:
-        found.due = time
-        self._appointments += 1
-        heapq.heappush(self._agenda, (time, self._appointments, key))
+    def _appoint(self, key: Any, found: _Key) -> None:
+        """Notes when something happens to a key without another event."""
+        due = self._matcher.deadline(found.runs)
+        if found.waiting:
+            first = min(found.waiting)
+            due = first if due is None else min(first, due)
+        if due is not None and due != found.due:
+            self._appointments += 1
+            heapq.heappush(self._agenda, (due, self._appointments, key))
+        found.due = due
 
     def _set_clock(self, found: _Key) -> None:
         end = self._matcher.deadline(found.runs)
@@ -216,12 +226,11 @@ class PatternOperator(StreamOperator[MatchPattern]):
 
     def _advance(self, found: _Key, time: int) -> None:
         runs = found.runs
-        if self._matcher.is_idle(runs):
-            return
-        before = runs.partial.runs
+        before = runs.partial
         matches, ended = self._matcher.advance(runs, time)
-        if matches or len(runs.partial) != len(before):
-            found.changed = True
+        if runs.partial is before:
+            return
+        found.changed = True
         if matches:
             self._emit(matches, time)
         if ended and self._handler is not None:
@@ -230,18 +239,19 @@ class PatternOperator(StreamOperator[MatchPattern]):
                 for tag, value in self._handler.process_timed_out_match(match, self._context) or ():
                     self._emit_to(tag, value, end)
 
-    def _take(self, found: _Key, event: Any, time: int) -> None:
+    def _take(self, key: Any, found: _Key, event: Any, time: int) -> None:
         runs = found.runs
-        was_idle = self._matcher.is_idle(runs)
+        before = runs.partial
         matches = self._matcher.process(runs, event, time)
-        if not (was_idle and self._matcher.is_idle(runs)):
-            found.changed = True
+        if runs.partial is before:
+            return
+        found.changed = True
         limit = self.spec.limit
         if limit is not None and len(runs.partial) - 1 > limit:
             raise TooManyPartialMatchesError(
-                f"Key {self.context.get_current_key()!r} has {len(runs.partial) - 1:,} partial matches, more than the "
-                f"{limit:,} that limit_partial_matches() allows. Give the pattern a shorter within(), or stricter "
-                "conditions; followed_by_any() and allow_combinations() multiply them."
+                f"Key {key!r} has {len(runs.partial) - 1:,} partial matches, more than the {limit:,} that "
+                "limit_partial_matches() allows. Give the pattern a shorter within(), or stricter conditions; "
+                "followed_by_any() and allow_combinations() multiply them."
             )
         if matches:
             self._emit(matches, time)
@@ -275,26 +285,33 @@ class PatternOperator(StreamOperator[MatchPattern]):
             runs = from_plain(stored, self._automaton, runs)
         found = self._keys[key] = _Key(runs, {time: list(events) for time, events in self._waiting.items()})
         if not self.spec.processing_time:
-            due = self._due(found)
-            if due is not None:
-                self._appoint(key, found, due)
+            self._appoint(key, found)
         return found
 
     def end_batch(self) -> None:
         timers = self.context.timer_service()
+        # What no watermark has seen yet has no appointment.
+        for key, found in self._fresh:
+            if not self.spec.processing_time:
+                self._appoint(key, found)
         for key, found in self._keys.items():
+            waiting, stored = found.waiting, found.stored_times
+            gone = [time for time in stored if time not in waiting]
+            if not (found.changed or gone or waiting or found.due is not None):
+                continue
             self.context.set_current_key(key)
             if found.changed:
                 if self._matcher.is_idle(found.runs):
                     self._stored.clear()
                 else:
                     self._stored.update(to_plain(found.runs))
-            for time in found.gone | found.touched:
-                if time in found.waiting:
-                    self._waiting.put(time, found.waiting[time])
-                elif self._waiting.contains(time):
-                    self._waiting.remove(time)
+            for time in gone:
+                self._waiting.remove(time)
+            for time in found.touched:
+                if time in waiting:
+                    self._waiting.put(time, waiting[time])
             if found.due is not None:
                 timers.register_event_time_timer(found.due)
         self._keys.clear()
         self._agenda.clear()
+        self._fresh.clear()
