@@ -83,9 +83,10 @@ class _Drawing:
             self._add_conditions(step)
         if not how.startswith("not") or self._often(0.03):
             self._add_quantifier(step)
-            if "group" in step and all(map(_may_be_absent, step["group"])):
+            loops = step.get("quantifier", ["times"])[0] != "times"
+            if loops and "group" in step and all(map(_may_be_absent, step["group"])):
                 # Flink never comes to an end with a loop over nothing.
-                step["quantifier"] = ["times", 1]
+                step["quantifier"] = ["times", 2]
                 step.pop("until", None)
         if self._windows and self._often(0.4):
             step["within_previous"] = self._chance.randint(2, 8)

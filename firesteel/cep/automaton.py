@@ -77,16 +77,18 @@ class Automaton:
     @property
     def can_be_empty(self) -> bool:
         """Whether no event at all is a match."""
-        seen: set[State] = set()
-        waiting = [self.start]
-        while waiting:
-            state = waiting.pop()
-            if state.kind is StateKind.FINAL:
-                return True
-            if state not in seen:
-                seen.add(state)
-                waiting.extend(edge.target for edge in state.edges if edge.action is Action.PROCEED)
-        return False
+        return any(state.kind is StateKind.FINAL for state in _reached_without_an_event(self.start))
+
+
+def _reached_without_an_event(start: State) -> set[State]:
+    reached: set[State] = set()
+    waiting = [start]
+    while waiting:
+        for edge in waiting.pop().edges:
+            if edge.action is Action.PROCEED and edge.target not in reached:
+                reached.add(edge.target)
+                waiting.append(edge.target)
+    return reached
 
 
 def compile_pattern(pattern: Pattern) -> Automaton:
@@ -136,7 +138,15 @@ class _Compiler:
         start = self._convert(first, sink)
         start.is_start = True
         self._check_windows(pattern)
+        self._check_loops()
         return Automaton(self._states, start, self._window or 0)
+
+    def _check_loops(self) -> None:
+        if any(state in _reached_without_an_event(state) for state in self._states.values()):
+            raise MalformedPatternError(
+                "A group repeats as often as it comes, and all its steps may be left out: it would repeat for ever "
+                "without an event. Make one of its steps necessary, or give it a number of times."
+            )
 
     def _check_windows(self, last: Pattern) -> None:
         for state in self._states.values():

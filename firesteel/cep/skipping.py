@@ -51,7 +51,8 @@ class AfterMatchSkipStrategy:
         return AfterMatchSkipStrategy("skip_to_last", step)
 
     def throw_exception_on_miss(self) -> AfterMatchSkipStrategy:
-        """A match without the step that is to be skipped to is an error. Otherwise nothing is dropped then."""
+        """A match without the step that is to be skipped to is an error, and so is one that begins with it. Otherwise
+        nothing is dropped then."""
         if self.step is None:
             raise MalformedPatternError(f"{self.kind}() has no step that a match could lack.")
         return replace(self, throws=True)

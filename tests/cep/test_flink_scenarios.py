@@ -57,3 +57,13 @@ def test_on_streams(stored: bool, each: int) -> None:
                 different.append(scenario["name"])
     assert tried > 400
     assert different == []
+
+
+@pytest.mark.parametrize("quantifier", ["one_or_more", "times_or_more"])
+def test_a_loop_over_nothing_is_refused(quantifier: str) -> None:
+    """Flink accepts it, and runs out of memory at the first event. So it cannot be recorded."""
+    step = {"how": "followed_by", "group": [{"how": "begin", "name": "b", "optional": True}]}
+    step["quantifier"] = [quantifier, 2][: 1 + (quantifier == "times_or_more")]
+    with pytest.raises(MalformedPatternError, match="all its steps may be left out"):
+        compile_pattern(pattern_of({"steps": [{"how": "begin", "name": "a"}, step]}))
+    compile_pattern(pattern_of({"steps": [{"how": "begin", "name": "a"}, step | {"quantifier": ["times", 2]}]}))
