@@ -30,7 +30,7 @@ SCENARIOS = (
     Scenario("read-only folder", ("read-only",), 6),
     Scenario("cluster: executor", ("executor",), 10, cluster=True),
     Scenario("cluster: all", ("driver", "worker", "executor"), 10, cluster=True),
-    Scenario("job managers", MANAGED, 12, spare=60),
+    Scenario("job managers", MANAGED, 12, spare=15),
 )
 ONE_SINK = tuple(point for point in CrashPoint if point is not CrashPoint.BETWEEN_SINKS)
 KAFKA_SCENARIOS = (

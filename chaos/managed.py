@@ -139,7 +139,10 @@ class ManagedRun:
         leader = self._leader()
         frozen = None
         if target == "registry":
+            # The server that comes back is none of the job's processes.
+            mark = os.environ.pop(MARK)
             self._outside.misfortunes["database"](self._random)
+            os.environ[MARK] = mark
         elif target in ("managed driver", "JVM"):
             driver = Process.of(int(self._client().job(self._job).known["pid"]))
             victim = driver.pid if target == "managed driver" else self._jvm(driver)
