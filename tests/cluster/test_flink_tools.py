@@ -77,7 +77,7 @@ def test_flinks_command_line_steers_jobs(cluster: Path, tmp_path: Path) -> None:
     # What is wrong with a savepoint is said, though the job runs on.
     (tmp_path / "file").touch()
     said = ask("savepoint", job, str(tmp_path / "file" / "inside"), code=1)
-    assert re.search(r"firesteel\.errors\.FiresteelError: .*inside", said), said
+    assert re.search(r"Caused by: firesteel\.errors\.FiresteelError: .*File exists", said), said
     saved = ask("savepoint", job, str(tmp_path / "saved"))
     (path,) = re.findall(r"Savepoint completed\. Path: (\S+)", saved)
     assert Path(path).is_dir()
