@@ -8,12 +8,12 @@ from pathlib import Path
 IMAGE = Path(__file__).resolve().parent.parent / "docs" / "images" / "latency.svg"
 
 PARTS = [
-    ("offset", "positions, logged", 12, "log"),
-    ("plan", "Spark plans the query", 30, "plan"),
-    ("stage 0", "read, map, frames", 25, "task"),
-    ("stage 1", "state, functions, store", 60, "keyed"),
-    ("driver", "collect, print, sinks' log", 25, "driver"),
-    ("commit", "the batch is logged", 8, "log"),
+    ("offset", "positions, logged", 8, "log"),
+    ("plan", "Spark plans the query", 42, "plan"),
+    ("stage 0", "read, map, frames", 70, "task"),
+    ("stage 1", "state, functions, store", 194, "keyed"),
+    ("driver", "collect, print, sinks' log", 76, "driver"),
+    ("commit", "the batch is logged", 2, "log"),
 ]
 """The parts of a micro-batch with one keyed stage: name, what happens, milliseconds, colour. Their proportions are
 measured; see docs/latency.md."""

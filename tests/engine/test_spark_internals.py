@@ -76,6 +76,7 @@ class Inspector(KeyedProcessFunction):
             "host": host,
             "main": Path(sys.modules["__main__"].__file__ or "").name,
             "pipelined": [store._client is not None for store in stores],
+            "deferred": ["_receive_proto_message" in vars(store._client) for store in stores],
             "on worker": (SparkFiles._is_running_on_worker, os.path.isdir(str(SparkFiles._root_directory))),
         }
 
@@ -265,6 +266,7 @@ def test_state_client(ran: Ran) -> None:
     """Tasks have PySpark's client, and send requests ahead. That both ways give the same: test_spark_store.py."""
     assert ran.seen
     assert [one for one in ran.seen if not one["pipelined"] or not all(one["pipelined"])] == []
+    assert [one for one in ran.seen if not all(one["deferred"])] == []
 
 
 def test_shipped_files(ran: Ran) -> None:

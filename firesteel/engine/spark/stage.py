@@ -9,6 +9,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from firesteel.engine.payload import JobPayload
+from firesteel.engine.spark.state_calls import defer_answers
 from firesteel.runtime.partitions import partition_tokens
 
 # Spark unpickles a processor in a process of its own for each stage, only to ask for its state's schema: what tasks
@@ -38,6 +39,7 @@ class StageProcessor(StatefulProcessor):
         self._subtasks = {token: subtask for subtask, token in enumerate(partition_tokens(width))}
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        defer_answers(handle)
         self._map = handle.getMapState("state", _KEY, _VALUE)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
