@@ -208,6 +208,30 @@ LATENCY = tuple(
     for rate in (200, 5000)
 )
 
+CEP = (
+    Case(
+        "cep_pattern",
+        "three events within ten minutes, 10,000 keys; PyFlink: MATCH_RECOGNIZE",
+        "cep",
+        "rate",
+        (FIRESTEEL, FIRESTEEL_ROCKSDB, PYFLINK),
+        records=1_000_000,
+        arguments=("--kind", "pattern"),
+        most_seconds={PYFLINK: PATIENCE},
+    ),
+    Case(
+        "cep_by_hand",
+        "the same in a function written by hand",
+        "cep",
+        "rate",
+        (FIRESTEEL, PYFLINK),
+        records=1_000_000,
+        arguments=("--kind", "by_hand"),
+        most_records={PYFLINK: 200_000},
+        most_seconds={PYFLINK: PATIENCE},
+    ),
+)
+
 GROUPS: dict[str, tuple[Case, ...]] = {
     "engine": ENGINE,
     "state": STATE,
@@ -216,6 +240,7 @@ GROUPS: dict[str, tuple[Case, ...]] = {
     "recovery": RECOVERY,
     "kafka": KAFKA,
     "latency": LATENCY,
+    "cep": CEP,
 }
 
 CASES = {case.name: case for cases in GROUPS.values() for case in cases}

@@ -81,6 +81,13 @@ def test_interval_join(run: RunCase) -> None:
     assert len(run(CASES["window_interval_join"], "--records", "4000", "--show")) == 2_000
 
 
+def test_a_pattern_finds_what_a_function_by_hand_does(run: RunCase) -> None:
+    small = ("--keys", "100", "--records", "5000", "--show")
+    found = sorted(run(CASES["cep_pattern"], *small))
+    assert len(found) == 92
+    assert found == sorted(run(CASES["cep_by_hand"], *small))
+
+
 @pytest.mark.parametrize("case", [case for case in RATES if case.program == "nexmark"], ids=lambda case: case.name)
 def test_nexmark(run: RunCase, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     # Processing time stands still, or a window of it might end within the test.
