@@ -45,8 +45,8 @@ def to_plain(runs: Runs) -> dict[str, Any]:
     def plain(run: Run) -> tuple[Any, ...]:
         return (run.state.name, place_of(run.node), run.first, run.last, *run.begun)
 
-    # The start state is not written: it is always there.
-    partial = [plain(run) for run in runs.partial if run.node is not None]
+    # The start state is always there; where it stands decides on the order of others.
+    partial = [plain(run) if run.node is not None else None for run in runs.partial]
     complete = [plain(run) for run in runs.complete]
     return {
         "partial": partial,
@@ -76,8 +76,9 @@ def from_plain(stored: dict[str, Any], automaton: Automaton, start: Runs) -> Run
             )
         return Run(state, nodes[node] if node >= 0 else None, first, last, (time, number))
 
-    # In the order in which they were stored: a heap that is filled in its own order looks the same.
-    partial = RunHeap([run(one) for one in stored["partial"]])
-    for one in start.partial:
-        partial.add(one)
-    return Runs(partial, RunHeap(map(run, stored["complete"])), stored["next"])
+    # The very heaps that were stored.
+    partial, complete = RunHeap(), RunHeap()
+    (begin,) = start.partial
+    partial.runs = [begin if one is None else run(one) for one in stored["partial"]]
+    complete.runs = [run(one) for one in stored["complete"]]
+    return Runs(partial, complete, stored["next"])
