@@ -178,7 +178,7 @@ class WriteAheadCommitter(Committer):
         attempt(
             "marking the batch as written",
             client.send_offsets_to_transaction,
-            # Any partition that there is will do.
+            # The first partition of any topic that there is will do.
             [producer.kafka.TopicPartition(marked, 0, batch + 1)],
             self._groups.group_metadata(),
             _SECONDS,
@@ -207,8 +207,10 @@ class WriteAheadCommitter(Committer):
         producer.start_transactions(_SECONDS)
         # 2. So this is final.
         if self._groups is None:
-            self._groups = Cluster(self._properties.having({"group.id": self._name}))
-        self._next = max(self._groups.all_committed().values(), default=0)
+            # What a transaction that is being ended has not committed yet is waited for.
+            known = {"group.id": self._name, "isolation.level": "read_committed"}
+            self._groups = Cluster(self._properties.having(known))
+        self._next = max(self._groups.first_committed().values(), default=0)
         self._producer = producer
         return producer
 
