@@ -20,7 +20,10 @@ from sharing import ENGINE, POSTGRES, PROGRAMS, group_of, in_order
         ("tests/engine/test_spark_life.py::test_cancel", ENGINE),
         ("tests/engine/test_spark_scripts.py::test_classes", "scripts: tests/engine/test_spark_scripts.py"),
         ("tests/recovery/test_replay.py::test_a_batch", ENGINE),
-        ("tests/recovery/test_replay.py::test_kill_9_and_a_restart", "scripts: tests/recovery/test_replay.py"),
+        (
+            "tests/recovery/test_commit_protocol.py::test_a_driver_killed",
+            "scripts: tests/recovery/test_commit_protocol.py",
+        ),
         ("tests/recovery/test_postgres_recovery.py::test_a_worker", POSTGRES),
     ],
     ids=lambda _: "",
