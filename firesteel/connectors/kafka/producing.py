@@ -9,7 +9,9 @@ from itertools import repeat
 from typing import Any
 
 from firesteel.connectors.kafka.errors import LastError, explained, load_client
+from firesteel.connectors.kafka.offsets import Cluster
 from firesteel.connectors.kafka.properties import KafkaProperties
+from firesteel.connectors.kafka.record_size import too_large
 from firesteel.connectors.kafka.serializing import OutgoingRecord, RecordParts, Serializer
 from firesteel.errors import ConnectorError
 
@@ -156,6 +158,12 @@ class Producing:
         return None
 
     def _refused(self, error: Any, topic: str, size: int) -> ConnectorError:
+        if error.code() == self.kafka.KafkaError.MSG_SIZE_TOO_LARGE:
+            cluster = Cluster(self._properties)
+            try:
+                return too_large(self._properties, cluster, topic, size)
+            finally:
+                cluster.close()
         return self.explained(error, f"writing a record of {size:,} bytes to topic {topic!r}")
 
     def start_transactions(self, seconds: float) -> None:
