@@ -37,8 +37,9 @@ Kept = dict[str, Any]
 TARGET_MS, LATENCY_TARGET_MS = 4000, 1000
 """How long a batch should take where throughput counts, and where records should not wait."""
 IDLE_WAIT = 0.02
-BUSY_WAIT, BUSY_SECONDS = 0.005, 1.0
-"""Between two looks at the sources, in seconds: while nothing comes in, and for so long after a batch."""
+WAITS = ((1.0, 0.005), (10.0, IDLE_WAIT))
+LONGEST_WAIT = 0.05
+"""From one look at the sources to the next, in seconds: up to so many seconds after a batch, and later."""
 STEPS, LEAST_STEP = 20, 25
 """Event time moves about so often within a batch, and not after fewer records than that."""
 INGESTION_TICK = 1000
@@ -107,6 +108,8 @@ class Coordinator:
         self._first: int | None = None
         """The first batch that was planned."""
         self._started: tuple[int, float] | None = None
+        self._planned_at = time.monotonic()
+        """When the last batch was planned."""
         self._fresh = True
         self._running = False
         self._complete = -1
@@ -172,10 +175,10 @@ class Coordinator:
             elif not finished and self._due():
                 planned = self._next_batch(start, feedback)
                 if planned is not None:
+                    self._planned_at = time.monotonic()
                     return planned
             now = time.monotonic()
-            recent = self._started is not None and now - self._started[1] < BUSY_SECONDS
-            time.sleep(BUSY_WAIT if recent else IDLE_WAIT)
+            time.sleep(next((wait for seconds, wait in WAITS if now - self._planned_at < seconds), LONGEST_WAIT))
             if feedback.hold or now - asked >= self._patience:
                 return start
 

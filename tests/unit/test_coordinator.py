@@ -507,6 +507,15 @@ class TestPatience:
         assert c.next(first) is first
         assert sum(slept) == pytest.approx(0.2, abs=0.05)
 
+    def test_the_longer_nothing_comes_the_rarer_are_its_looks(self, slept: list[float]) -> None:
+        never = DataGeneratorSource(lambda n: n, records_per_second=0.0001)
+        c = coordinator(lambda env: env.from_source(never, NONE, "n").print(), 1, patience=60.0)
+        first = c.next(c.initial())
+        assert c.next(first) is first
+        assert slept[0] == slept[100] == 0.005
+        assert slept[-1] == 0.05
+        assert len(slept) < 2000, "a look every twenty milliseconds would be 3,000"
+
     def test_a_timer_that_comes_due_ends_it(self, slept: list[float]) -> None:
         clock = ProcessingClock(lambda: int(1000 + sum(slept) * 1000), lambda: sum(slept))
         c = coordinator(self.rare, 1, patience=100.0, wake_at=lambda: 1300, clock=clock)
