@@ -81,7 +81,8 @@ def test_a_steady_job_starts_no_process_and_never_waits_for_its_interval(spark: 
     commands, batches = started.stop(), offsets(tmp_path / "checkpoint") - before
     assert len(list(results)) == 40
     assert batches >= 7
-    assert commands == []
+    # Once, with its first heartbeat, Spark asks for the size of a page of memory.
+    assert [command for command in commands if command != "getconf PAGESIZE"] == []
 
 
 class Alarm(KeyedProcessFunction):
