@@ -139,9 +139,8 @@ def test_records_of_a_function_and_none(broker: Broker) -> None:
 
 def test_a_record_that_the_broker_refuses_fails_the_job_and_shows_nothing_of_its_batch(broker: Broker) -> None:
     topic = broker.topic(max_message_bytes="2000")
-    with pytest.raises(
-        JobExecutionError, match=rf"writing a record of 5,000 bytes to topic '{topic}' failed: it is too large. The topic takes 2,000 bytes"
-    ):
+    said = rf"a record of 5,000 bytes to topic '{topic}' failed: it is too large. The topic takes 2,000 bytes"
+    with pytest.raises(JobExecutionError, match=said):
         write(broker.sink(topic).build(), ["a", "x" * 5000, "b"])
     assert broker.values(topic) == []
 
