@@ -7,7 +7,6 @@ on free ports, and is gone when it is no longer needed, also if the process that
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import random
 import shutil
@@ -30,7 +29,7 @@ __all__ = [
     "SMALL_JVM",
     "LocalServer",
     "cache",
-    "ends_with_its_parent",
+    "ending_with_its_parent",
     "fetched",
     "free_ports",
     "java",
@@ -130,10 +129,14 @@ def _free_of(candidates: list[int], number: int) -> list[int]:
     raise OSError("there are no free ports")
 
 
-def ends_with_its_parent(how: int = signal.SIGKILL) -> None:
-    """Run in a new process: asks Linux for a signal when the thread that started it is gone."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(1, how)
+def ending_with_its_parent(command: list[str], how: signal.Signals = signal.SIGKILL) -> list[str]:
+    """The command, with a signal from Linux when the thread that started it is gone.
+
+    By a program, not by a function between fork and exec: before that one Python runs what libraries want to do after a
+    fork, which may never end where threads are lost (fsspec drops its clients, and the one for HDFS waits for its own).
+    """
+    setpriv = shutil.which("setpriv")
+    return command if setpriv is None else [setpriv, "--pdeathsig", how.name.removeprefix("SIG"), *command]
 
 
 class LocalServer:
@@ -184,13 +187,12 @@ class LocalServer:
     def _popen(self, command: list[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
-                command,
+                ending_with_its_parent(command),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd=self.folder,
                 env={**os.environ, **env},
-                preexec_fn=ends_with_its_parent,
             )
 
     def _wait_until(self, ready: Callable[[], bool]) -> None:

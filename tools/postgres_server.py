@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from local_server import ends_with_its_parent, free_ports
+from local_server import ending_with_its_parent, free_ports
 
 USER, PASSWORD, DATABASE = "firesteel", "sup3r s3cret&word", "firesteel"
 SECONDS_TO_START = 60
@@ -150,12 +150,11 @@ class PostgresServer:
             command += ["-c", f"{name}={value}"]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                command,
+                # After the change of the account, which would undo it.
+                ending_with_its_parent(command, signal.SIGINT),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # After the change of the account, which would undo it.
-                preexec_fn=lambda: ends_with_its_parent(signal.SIGINT),
                 **self._run(account),
             )
         self._wait()
