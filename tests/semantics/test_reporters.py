@@ -27,8 +27,9 @@ from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.metrics.reporters import MetricReporter, ReporterSettings, Sample
 
 FLINK = json.loads((Path(__file__).parents[1] / "unit" / "flink_prometheus.json").read_text())
+pytestmark = pytest.mark.timeout(120)
 NEVER = "1 h"
-SECONDS = 30
+SECONDS = 60
 API_KEY = "0123456789abcdef-secret"
 
 
