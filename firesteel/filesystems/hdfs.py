@@ -51,12 +51,20 @@ def _address(path: str) -> str:
 
 def arrow_of_hdfs(path: str) -> tuple[Any, str]:
     """Arrow's file system of a URI, and the path as it takes it."""
-    from hdfs_native.fsspec import HdfsFileSystem as FsspecHdfs
     from pyarrow import fs
 
     parts = urlsplit(path)
-    found = FsspecHdfs(parts.hostname, parts.port)
+    found = _fsspec(parts.hostname, parts.port, os.getpid())
     return fs.PyFileSystem(fs.FSSpecHandler(found)), parts.path or "/"
+
+
+@functools.lru_cache(maxsize=8)
+def _fsspec(host: str | None, port: int | None, process: int) -> Any:
+    # Not kept by fsspec: it drops what it keeps in every process that is forked, and the client's threads, which it
+    # would wait for, are not there.
+    from hdfs_native.fsspec import HdfsFileSystem as FsspecHdfs
+
+    return FsspecHdfs(host, port, skip_instance_cache=True)
 
 
 class HdfsFileSystem:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import io
+import os
+import signal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from hdfskit import HdfsFolder
+from sparkkit import eventually
 
 from firesteel.common import Encoder, Types, WatermarkStrategy
 from firesteel.connectors.files import enumerator
@@ -22,6 +26,7 @@ from firesteel.datastream.connectors.file_system import (
 )
 from firesteel.datastream.formats.parquet import ParquetColumnarRowInputFormat
 from firesteel.errors import InputError
+from firesteel.filesystems.hdfs import arrow_of_hdfs
 from firesteel.testing import CommitCrashes, CrashPoint, memory_environment
 
 NONE = WatermarkStrategy.no_watermarks()
@@ -41,6 +46,27 @@ def lines_of(*paths: str) -> Any:
 
 def sink_to(path: str) -> Any:
     return FileSink.for_row_format(path, TEXT).with_bucket_assigner(FLAT)
+
+
+def test_a_process_that_has_read_a_table_there_may_fork(hdfs: HdfsFolder) -> None:
+    """Also one with a program in between, as ``subprocess`` does with ``preexec_fn``."""
+    out = io.BytesIO()
+    pa.parquet.write_table(pa.table({"n": [1, 2]}), out)
+    hdfs.files.write(hdfs.uri("table"), out.getvalue())
+    files, path = arrow_of_hdfs(hdfs.uri("table"))
+    assert pa.parquet.read_table(path, filesystem=files).num_rows == 2
+    # Nobody but who keeps clients for later has it now.
+    del files
+    gc.collect()
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    try:
+        assert eventually(lambda: os.waitpid(child, os.WNOHANG)[0] == child, 20)
+    except AssertionError:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
 
 
 def test_the_port(hdfs: HdfsFolder) -> None:
