@@ -439,9 +439,11 @@ class _Compiler:
     # States.
 
     def _state(self, step: str, kind: StateKind = StateKind.NORMAL) -> State:
-        self._numbers[step] += 1
-        number = self._numbers[step]
-        name = step if number == 1 else f"{step}:{number - 1}"
+        name = step
+        # A user's step may have a name that looks like ours.
+        while name in self._states:
+            self._numbers[step] += 1
+            name = f"{step}:{self._numbers[step]}"
         state = self._states[name] = State(name, step, kind)
         return state
 

@@ -18,7 +18,6 @@ __all__ = [
     "PatternSelectFunction",
     "PatternTimeoutFunction",
     "TimedOutPartialMatchHandler",
-    "flat_selecting",
     "selecting",
     "with_timeouts",
 ]
@@ -128,10 +127,6 @@ class _WithTimeouts(_Selecting, TimedOutPartialMatchHandler):
 def selecting(function: Any, flat: bool) -> PatternProcessFunction:
     """A function, or a callable, that makes one result or several of a match."""
     return _Selecting([function], _results_of(function, flat))
-
-
-def flat_selecting(function: Any) -> PatternProcessFunction:
-    return selecting(function, True)
 
 
 def with_timeouts(tag: OutputTag, timeout: Any, function: Any, flat: bool) -> PatternProcessFunction:

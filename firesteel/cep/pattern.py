@@ -273,5 +273,7 @@ def _step(
 
 def _milliseconds(time: Any, method: str) -> int:
     if isinstance(time, Time | Duration):
-        return time.to_milliseconds() if isinstance(time, Time) else time.to_millis()
-    raise MalformedPatternError(f"{method}() takes a Duration, got {time!r}.")
+        milliseconds = time.to_milliseconds() if isinstance(time, Time) else time.to_millis()
+        if milliseconds >= 0:
+            return milliseconds
+    raise MalformedPatternError(f"{method}() takes a Duration that is not negative, got {time!r}.")

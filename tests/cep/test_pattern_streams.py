@@ -306,6 +306,23 @@ class TestFunctions:
             with pytest.raises(JobExecutionError, match="A match has no event of step 'b'"):
                 job.process_watermark(2)
 
+    def test_results_that_cannot_be_gone_through(self) -> None:
+        for wrong in (5, 0):
+            with harness(a_then_b(), lambda one, wrong=wrong: one.flat_select(lambda match: wrong)) as job:  # type: ignore[misc]
+                job.process_elements([event("x", "a", 1, 1), event("x", "b", 2, 2)])
+                with pytest.raises(JobExecutionError, match=f"The function returned int {wrong}"):
+                    job.process_watermark(2)
+
+    def test_steps_with_names_like_those_of_states(self) -> None:
+        pattern = Pattern.begin("a").where(kind("a")).times(3).next("a:1").where(kind("b"))
+        with harness(pattern) as job:
+            job.process_elements([event("x", "a", n, n) for n in (1, 2, 3)])
+            job.process_watermark(3)
+            job.end_batch()
+            job.process_element(("x", "b", 4), 4)
+            job.process_watermark(4)
+            assert job.output == [{"a": [1, 2, 3], "a:1": [4]}]
+
     def test_types(self) -> None:
         with harness(a_then_b(), lambda one: one.select(lambda match: "word", output_type=Types.INT())) as job:
             job.process_elements([event("x", "a", 1, 1), event("x", "b", 2, 2)])
