@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -139,7 +140,7 @@ def ending_with_its_parent(command: list[str], how: signal.Signals = signal.SIGK
     return command if setpriv is None else [setpriv, "--pdeathsig", how.name.removeprefix("SIG"), *command]
 
 
-class LocalServer:
+class LocalServer(ABC):
     """A server between ``with`` and its end. Subclasses say in ``_set_up`` how it starts."""
 
     name = "the server"
@@ -174,8 +175,9 @@ class LocalServer:
             raise
         return self
 
+    @abstractmethod
     def _set_up(self) -> None:
-        raise NotImplementedError
+        """Starts the server, and returns when it answers."""
 
     def _java(self, *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         """A JVM in the server's folder; what it prints is in the log."""
