@@ -14,6 +14,7 @@ PACKAGES = (
     "firesteel.metrics",
     "firesteel.datastream.functions",
     "firesteel.datastream.state",
+    "firesteel.table",
     "firesteel.testing",
 )
 MODULES = (

@@ -1,0 +1,3 @@
+"""Tables and SQL, with PyFlink's names."""
+
+__all__: list[str] = []

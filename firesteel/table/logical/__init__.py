@@ -1,0 +1,3 @@
+"""Queries as typed trees."""
+
+__all__: list[str] = []

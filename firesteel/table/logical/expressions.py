@@ -1,0 +1,141 @@
+"""Expressions over the columns of one input, every one with its type. They are plain data and travel by value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from firesteel.table.types.data_types import DataType
+
+__all__ = ["AggregateCall", "Call", "Expression", "InputRef", "Literal", "columns_of", "rewrite", "shifted"]
+
+
+@dataclass(frozen=True)
+class Expression:
+    """The root of all expressions."""
+
+    @property
+    def type(self) -> DataType:
+        """The type of the result."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class _Typed(Expression):
+    data_type: DataType = field(kw_only=True)
+
+    @property
+    def type(self) -> DataType:
+        return self.data_type
+
+
+@dataclass(frozen=True, init=False)
+class InputRef(_Typed):
+    """A column of the input, by position.
+
+    >>> from firesteel.table.types import DataTypes
+    >>> print(InputRef(0, DataTypes.INT()))
+    $0
+    """
+
+    index: int
+
+    def __init__(self, index: int, type: DataType) -> None:
+        object.__setattr__(self, "index", index)
+        object.__setattr__(self, "data_type", type)
+
+    def __str__(self) -> str:
+        return f"${self.index}"
+
+
+@dataclass(frozen=True, init=False)
+class Literal(_Typed):
+    """A constant: the value as Python has it, None for NULL."""
+
+    value: Any
+
+    def __init__(self, value: Any, type: DataType) -> None:
+        object.__setattr__(self, "value", value)
+        object.__setattr__(self, "data_type", type)
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"null:{self.data_type.sql}"
+        if isinstance(self.value, str):
+            return "'" + self.value.replace("'", "''") + f"':{self.data_type.sql}"
+        if isinstance(self.value, bool):
+            return str(self.value).lower()
+        return str(self.value)
+
+
+@dataclass(frozen=True, init=False)
+class Call(_Typed):
+    """A function of other expressions; operators are functions with a sign for a name.
+
+    >>> from firesteel.table.types import DataTypes
+    >>> one = Literal(1, DataTypes.INT(False))
+    >>> print(Call("+", (InputRef(0, DataTypes.INT()), one), DataTypes.INT()))
+    +($0, 1)
+    """
+
+    function: str
+    args: tuple[Expression, ...]
+
+    def __init__(self, function: str, args: tuple[Expression, ...] | list[Expression], type: DataType) -> None:
+        object.__setattr__(self, "function", function)
+        object.__setattr__(self, "args", tuple(args))
+        object.__setattr__(self, "data_type", type)
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(str, self.args))
+        if self.function in ("CAST", "TRY_CAST"):
+            return f"{self.function}({shown}):{self.data_type}"
+        return f"{self.function}({shown})"
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """An aggregate of a group: the function, its arguments as columns of the input, and what it counts."""
+
+    function: str
+    args: tuple[int, ...]
+    type: DataType
+    distinct: bool = False
+    filter: int | None = None
+    """A BOOLEAN column: only rows where it is TRUE count."""
+    name: str = ""
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"${index}" for index in self.args) or "*"
+        inner = f"DISTINCT {shown}" if self.distinct else shown
+        return f"{self.function}({inner})" + (f" FILTER ${self.filter}" if self.filter is not None else "")
+
+
+def columns_of(expression: Expression) -> Iterator[int]:
+    """The columns of the input that the expression needs, as often as it names them."""
+    if isinstance(expression, InputRef):
+        yield expression.index
+    elif isinstance(expression, Call):
+        for argument in expression.args:
+            yield from columns_of(argument)
+
+
+def rewrite(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
+    """The expression with parts exchanged: ``change`` gives another one, or None where the part stays as it is."""
+    changed = change(expression)
+    if changed is not None:
+        return changed
+    if not isinstance(expression, Call):
+        return expression
+    args = tuple(rewrite(argument, change) for argument in expression.args)
+    return Call(expression.function, args, expression.type) if args != expression.args else expression
+
+
+def shifted(expression: Expression, by: int) -> Expression:
+    """The expression over an input with ``by`` more columns in front."""
+
+    def shift(part: Expression) -> Expression | None:
+        return InputRef(part.index + by, part.type) if isinstance(part, InputRef) else None
+
+    return rewrite(expression, shift)
