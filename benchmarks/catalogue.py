@@ -230,6 +230,14 @@ CEP = (
         most_records={PYFLINK: 200_000},
         most_seconds={PYFLINK: PATIENCE},
     ),
+    Case(
+        "cep_growth",
+        "an event while many partial matches are open",
+        "cep_growth",
+        "report",
+        (FIRESTEEL,),
+        records=100_000,
+    ),
 )
 
 GROUPS: dict[str, tuple[Case, ...]] = {

@@ -1,6 +1,6 @@
 """Complex event processing: patterns of events in streams, with Flink's meaning."""
 
-from firesteel.cep.conditions import ConditionContext
+from firesteel.cep.conditions import ConditionContext, IterativeCondition, SimpleCondition
 from firesteel.cep.errors import MalformedPatternError, MissedSkipTargetError, TooManyPartialMatchesError
 from firesteel.cep.functions import (
     PatternFlatSelectFunction,
@@ -18,6 +18,7 @@ __all__ = [
     "CEP",
     "AfterMatchSkipStrategy",
     "ConditionContext",
+    "IterativeCondition",
     "MalformedPatternError",
     "MissedSkipTargetError",
     "Pattern",
@@ -27,6 +28,7 @@ __all__ = [
     "PatternSelectFunction",
     "PatternStream",
     "PatternTimeoutFunction",
+    "SimpleCondition",
     "TimedOutPartialMatchHandler",
     "TooManyPartialMatchesError",
     "WithinType",

@@ -79,6 +79,17 @@ class Automaton:
         """Whether no event at all is a match."""
         return any(state.kind is StateKind.FINAL for state in _reached_without_an_event(self.start))
 
+    @property
+    def of_event_alone(self) -> set[State]:
+        """The states in which an event means the same to all partial matches."""
+        return {
+            state
+            for state in self.states.values()
+            if not any(
+                edge.condition.needs_match for one in (state, *_reached_without_an_event(state)) for edge in one.edges
+            )
+        }
+
 
 def _reached_without_an_event(start: State) -> set[State]:
     reached: set[State] = set()

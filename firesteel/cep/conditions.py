@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from firesteel.cep.errors import MalformedPatternError
+from firesteel.datastream.functions import Function
 
-__all__ = ["ALWAYS", "Condition", "ConditionContext", "both", "either", "given", "negated"]
+__all__ = [
+    "ALWAYS",
+    "Condition",
+    "ConditionContext",
+    "GivenCondition",
+    "IterativeCondition",
+    "SimpleCondition",
+    "both",
+    "either",
+    "given",
+    "negated",
+]
 
 
 class ConditionContext(ABC):
@@ -28,12 +40,46 @@ class ConditionContext(ABC):
         """The clock of the machine."""
 
 
+class SimpleCondition(Function):
+    """A condition on an event alone, as a class: with ``open(runtime_context)`` and ``close()``, where a callable is
+    not enough."""
+
+    @abstractmethod
+    def filter(self, value: Any) -> bool:
+        """Whether the event fits."""
+
+
+class IterativeCondition(Function):
+    """The same for a condition that depends on the events matched so far as well."""
+
+    @abstractmethod
+    def filter(self, value: Any, ctx: ConditionContext) -> bool:
+        """Whether the event fits into the partial match."""
+
+
+GivenCondition = Callable[..., Any] | SimpleCondition | IterativeCondition
+"""What a program may give."""
+
+
 class Condition(ABC):
     """Says whether an event fits."""
+
+    parts: tuple[Condition, ...] = ()
+    """What it is made of."""
+
+    @property
+    def needs_match(self) -> bool:
+        """Whether the answer may differ between partial matches that get the same event."""
+        return any(part.needs_match for part in self.parts)
 
     @abstractmethod
     def holds(self, look: Any) -> bool:
         """``look`` is the event at hand and the partial match that may get it: see ``matching``."""
+
+    def functions(self) -> Iterator[Function]:
+        """What has to be opened before the first event."""
+        for part in self.parts:
+            yield from part.functions()
 
 
 class _Always(Condition):
@@ -47,11 +93,19 @@ class _Always(Condition):
 ALWAYS: Condition = _Always()
 
 
-class _OfEvent(Condition):
-    """Depends on the event alone: one call serves all partial matches."""
+class _OfProgram(Condition):
+    """Asks a program's function."""
 
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self._function = function
+    def __init__(self, function: Callable[..., Any], owner: Function | None = None) -> None:
+        self._function, self._owner = function, owner
+
+    def functions(self) -> Iterator[Function]:
+        if self._owner is not None:
+            yield self._owner
+
+
+class _OfEvent(_OfProgram):
+    """Depends on the event alone: one call serves all partial matches."""
 
     def holds(self, look: Any) -> bool:
         answers = look.answers
@@ -61,11 +115,10 @@ class _OfEvent(Condition):
         return found
 
 
-class _OfMatch(Condition):
+class _OfMatch(_OfProgram):
     """Depends on the events matched so far as well."""
 
-    def __init__(self, function: Callable[[Any, ConditionContext], Any]) -> None:
-        self._function = function
+    needs_match = True
 
     def holds(self, look: Any) -> bool:
         return bool(self._function(look.event, look))
@@ -73,7 +126,7 @@ class _OfMatch(Condition):
 
 class _Both(Condition):
     def __init__(self, one: Condition, other: Condition) -> None:
-        self._one, self._other = one, other
+        self._one, self._other = self.parts = one, other
 
     def holds(self, look: Any) -> bool:
         return self._one.holds(look) and self._other.holds(look)
@@ -81,7 +134,7 @@ class _Both(Condition):
 
 class _Either(Condition):
     def __init__(self, one: Condition, other: Condition) -> None:
-        self._one, self._other = one, other
+        self._one, self._other = self.parts = one, other
 
     def holds(self, look: Any) -> bool:
         return self._one.holds(look) or self._other.holds(look)
@@ -90,13 +143,18 @@ class _Either(Condition):
 class _Not(Condition):
     def __init__(self, condition: Condition) -> None:
         self.negated = condition
+        self.parts = (condition,)
 
     def holds(self, look: Any) -> bool:
         return not self.negated.holds(look)
 
 
-def given(function: Callable[..., Any], method: str) -> Condition:
-    """A condition that a program gives: a callable of an event, or of an event and a context."""
+def given(function: GivenCondition, method: str) -> Condition:
+    """A condition that a program gives: a callable of an event, or of an event and a context, or a class of it."""
+    if isinstance(function, SimpleCondition):
+        return _OfEvent(function.filter, function)
+    if isinstance(function, IterativeCondition):
+        return _OfMatch(function.filter, function)
     if not callable(function):
         raise MalformedPatternError(
             f"{method}() takes a callable of an event, or of an event and a context, got {function!r}."

@@ -148,6 +148,7 @@ class Matcher:
         self._window = automaton.window
         self._has_step_windows = any(state.window for state in automaton.states.values())
         self._start = Run(automaton.start, None, -1, -1, _LAST)
+        self._of_event_alone = automaton.of_event_alone
         self._edges = {state: [_compact(edge) for edge in state.edges] for state in automaton.states.values()}
 
     def initial(self) -> Runs:
@@ -165,10 +166,19 @@ class Matcher:
         step, before = self._step, runs.partial.runs
         partial: RunHeap | None = None
         found: RunHeap | None = None
+        # Where the event is passed by, whatever was matched so far: many runs wait in a few states.
+        passing: set[State] = set()
         for place, run in enumerate(before):
+            if run.state in passing:
+                if partial is not None:
+                    partial.add(run)
+                continue
             made = step(run, look, begun)
+            stays = len(made) == 1 and made[0] is run
+            if stays and run.node is not None and run.state in self._of_event_alone:
+                passing.add(run.state)
             if partial is None:
-                if len(made) == 1 and made[0] is run:
+                if stays:
                     continue
                 # Most events change nothing, and a heap that is filled in its own order looks the same.
                 partial = RunHeap()

@@ -26,6 +26,8 @@ from firesteel.errors import ProgramError
 __all__ = ["MatchPattern", "PatternOperator"]
 
 LATE_METRIC = "numLateRecordsDropped"
+PARTIAL_METRIC = "maxPartialMatchesPerKey"
+"""Of the keys that the last micro-batch touched: the one with the most."""
 
 
 @dataclass(frozen=True)
@@ -103,10 +105,15 @@ class PatternOperator(StreamOperator[MatchPattern]):
         self._values: list[Any] = []
         self._times: list[int] = []
         self._context = _Context(self._emit_to)
-        spec.function.open(runtime_context)
+        self._most = 0
+        runtime_context.get_metrics_group().gauge(PARTIAL_METRIC, lambda: self._most)
+        self._functions = [spec.function, *pattern.functions()]
+        for function in self._functions:
+            function.open(runtime_context)
 
     def close(self) -> None:
-        self.spec.function.close()
+        for function in self._functions:
+            function.close()
 
     # Events.
 
@@ -296,6 +303,7 @@ class PatternOperator(StreamOperator[MatchPattern]):
         for key, found in self._fresh:
             if not self.spec.processing_time:
                 self._appoint(key, found)
+        self._most = max((len(found.runs.partial.runs) - 1 for found in self._keys.values()), default=self._most)
         for key, found in self._keys.items():
             waiting, stored = found.waiting, found.stored_times
             gone = [time for time in stored if time not in waiting]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from firesteel.cep.conditions import Condition, both, either, given
+from firesteel.cep.conditions import Condition, GivenCondition, both, either, given
 from firesteel.cep.errors import MalformedPatternError
 from firesteel.cep.skipping import AfterMatchSkipStrategy
 from firesteel.common.time import Duration, Time
+from firesteel.datastream.functions import Function
 
 __all__ = ["Contiguity", "Pattern", "Quantifier", "WithinType"]
 
@@ -51,8 +52,9 @@ class Pattern:
     """A sequence of steps. Each method changes the last step, or adds one and returns the longer pattern.
 
     Conditions are callables of an event, or of an event and a context that knows the events matched so far
-    (``get_events_for_pattern(step)``), the event's ``timestamp()`` and ``current_processing_time()``. They must not
-    change anything: how often they are called is open.
+    (``get_events_for_pattern(step)``), the event's ``timestamp()`` and ``current_processing_time()``; or a
+    ``SimpleCondition`` or ``IterativeCondition``, which can be opened and closed. They must not change anything: how
+    often they are called is open.
 
     >>> small = Pattern.begin("small").where(lambda amount: amount < 10)
     >>> large = small.followed_by("large").where(lambda amount: amount > 1000).within(Duration.of_minutes(1))
@@ -123,13 +125,13 @@ class Pattern:
 
     # Conditions.
 
-    def where(self, condition: Callable[..., Any]) -> Pattern:
+    def where(self, condition: GivenCondition) -> Pattern:
         """Events of this step must meet the condition, and all that were given before."""
         self._not_for_groups("where")
         self.condition = both(self.condition, given(condition, "where"))
         return self
 
-    def or_(self, condition: Callable[..., Any]) -> Pattern:
+    def or_(self, condition: GivenCondition) -> Pattern:
         """Events of this step may meet this condition instead of those given before."""
         self._not_for_groups("or_")
         self.condition = either(self.condition, given(condition, "or_"))
@@ -143,7 +145,7 @@ class Pattern:
         self.condition = both(self.condition, given(lambda event: isinstance(event, kind), "subtype"))
         return self
 
-    def until(self, condition: Callable[..., Any]) -> Pattern:
+    def until(self, condition: GivenCondition) -> Pattern:
         """Ends a loop: an event that meets the condition is none of its events, and none comes behind it."""
         if self.until_condition is not None:
             raise MalformedPatternError(f"Step {self.name!r} has an until() already.")
@@ -245,6 +247,15 @@ class Pattern:
             found.append(step)
             step = step.previous
         return reversed(found)
+
+    def functions(self) -> list[Function]:
+        """The conditions that have to be opened before the first event, those of groups as well; each once."""
+        found: dict[int, Function] = {}
+        for step in self.steps():
+            for condition in (step.condition, step.until_condition):
+                found |= {} if condition is None else {id(one): one for one in condition.functions()}
+            found |= {} if step.group is None else {id(one): one for one in step.group.functions()}
+        return list(found.values())
 
     def window(self, kind: WithinType = WithinType.FIRST_AND_LAST) -> int | None:
         return self.windows.get(kind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from firesteel.cep import (
     CEP,
     AfterMatchSkipStrategy,
+    ConditionContext,
+    IterativeCondition,
     MalformedPatternError,
     Pattern,
     PatternFlatSelectFunction,
@@ -17,6 +20,7 @@ from firesteel.cep import (
     PatternSelectFunction,
     PatternStream,
     PatternTimeoutFunction,
+    SimpleCondition,
     TimedOutPartialMatchHandler,
     WithinType,
 )
@@ -265,6 +269,40 @@ class TestFunctions:
             job.process_watermark(100)
             assert job.output == [(0, {"a": [1], "b": [2]})]
             assert job.side_output(TIMED_OUT) == [30]
+
+    def test_conditions_are_opened_and_closed(self, tmp_path: Path) -> None:
+        calls = tmp_path / "calls"
+
+        class Kind(SimpleCondition):
+            def __init__(self, wanted: str) -> None:
+                self.wanted = wanted
+
+            def open(self, runtime_context: RuntimeContext) -> None:
+                self.is_open = True
+                self.note("open")
+
+            def close(self) -> None:
+                self.note("close")
+
+            def note(self, call: str) -> None:
+                with calls.open("a") as file:
+                    print(call, self.wanted, file=file)
+
+            def filter(self, value: Any) -> bool:
+                return self.is_open and value[1] == self.wanted
+
+        class Larger(IterativeCondition):
+            def filter(self, value: Any, ctx: ConditionContext) -> bool:
+                return bool(value[2] > max(one[2] for one in ctx.get_events_for_pattern("a")))
+
+        first = Pattern.begin("a").where(Kind("a")).or_(Kind("A")).one_or_more().until(Kind("end"))
+        group = Pattern.begin("b").where(Kind("b")).where(Larger())
+        with harness(first.followed_by(group)) as job:
+            job.process_elements([event("x", "a", 5, 1), event("x", "b", 4, 2), event("x", "b", 6, 3)])
+            job.process_watermark(3)
+            assert job.output == [{"a": [5], "b": [6]}]
+            assert sorted(calls.read_text().splitlines()) == ["open A", "open a", "open b", "open end"]
+        assert sorted(calls.read_text().splitlines()[4:]) == ["close A", "close a", "close b", "close end"]
 
     def test_several_results_a_match(self) -> None:
         class Each(PatternFlatSelectFunction):

@@ -10,7 +10,7 @@ import pytest
 from savepointkit import Halves
 
 from firesteel.cep import CEP, AfterMatchSkipStrategy, Pattern
-from firesteel.common import Duration, WatermarkStrategy
+from firesteel.common import Configuration, Duration, WatermarkStrategy
 from firesteel.common.watermark_strategy import TimestampAssigner
 from firesteel.datastream import DataStream, OutputTag, RuntimeExecutionMode, StreamExecutionEnvironment
 from firesteel.testing import run_pipeline
@@ -117,3 +117,13 @@ def test_partial_matches_in_a_savepoint_are_rescaled(halves: Halves, backend: st
     assert 0 < len(found) < len(EXPECTED)
     found += halves.resume(build, steps, after, state_backend_type=backend)
     assert sorted(found) == EXPECTED
+
+
+def test_the_most_partial_matches_of_a_key_are_measured() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict({"firesteel.master": "memory"}))
+    env.set_parallelism(1)
+    happened = [(number % 2, "created", number) for number in range(7)] + [(1, "paid", 9)]
+    timed = env.from_collection(happened).assign_timestamps_and_watermarks(ASCENDING)
+    pattern = Pattern.begin("created").where(is_what("created")).followed_by_any("paid").where(is_what("paid"))
+    CEP.pattern(timed.key_by(number_of), pattern).select(lambda match: 1).filter(lambda one: False).print()
+    assert env.execute().get_all_accumulator_results()["CepOperator.0.maxPartialMatchesPerKey"] == 4
