@@ -25,7 +25,7 @@ from firesteel.runtime.stopwatch import Stopwatch
 if TYPE_CHECKING:
     from firesteel.runtime.operators.base import Operator
 
-__all__ = ["DirectReceiver", "Output", "Receiver", "Sender"]
+__all__ = ["DirectReceiver", "Output", "Receiver", "Sender", "Targets", "counter_of", "is_columnar"]
 
 FRAME_BYTES = 1 << 20
 MOST_HELD = 64 << 20
@@ -62,6 +62,20 @@ class DirectReceiver:
         self._operator.receive_activity((-1 - self._source, 0, origin), timeout)
 
 
+def is_columnar(node: StreamNode) -> bool:
+    """Whether an operator gives out batches of rows."""
+    return node.output_type is not None and node.output_type.columnar
+
+
+def counter_of(node: StreamNode) -> Callable[[list[Any]], int]:
+    """How the records that an operator gives out are counted: rows, where they are batches."""
+    return _rows if is_columnar(node) else len
+
+
+def _rows(batches: list[Any]) -> int:
+    return sum([batch.num_rows for batch in batches])
+
+
 class Output:
     """An operator's output: what it declares is checked, then handed to every edge."""
 
@@ -74,6 +88,7 @@ class Output:
         declared = node.output_type
         self._check = declared.checker() if declared is not None else None
         self._convert = declared.converter() if declared is not None else None
+        self._count: Callable[[list[Any]], int] = counter_of(node)
         self.records = 0
         """Records that went out in this batch, side outputs left out."""
         self.side_records: dict[str, int] = {}
@@ -90,7 +105,7 @@ class Output:
             raise self._mismatch(values)
         if self._convert is not None:
             values = list(map(self._convert, values))
-        count = len(values)
+        count = self._count(values)
         self.records += count
         if count >= self.weighed_from:
             self.weight += about(values)

@@ -9,7 +9,7 @@ import contextlib
 import gc
 import pickle
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from operator import add
 from typing import Any
@@ -18,6 +18,7 @@ from firesteel.durable.cells import HEADER
 from firesteel.durable.header_codec import decode_header, encode_header
 from firesteel.durable.headers import OperatorHeader, StoreHeader
 from firesteel.errors import SerializationError
+from firesteel.graph.stream_graph import StreamNode
 from firesteel.graph.transformations import Ship
 from firesteel.runtime.driver_results import ResultFile
 from firesteel.runtime.frames import (
@@ -35,7 +36,7 @@ from firesteel.runtime.job_spec import JobSpec, SourceShare
 from firesteel.runtime.operators import Operator, Port, create_operator
 from firesteel.runtime.operators.sources import SourceOperator
 from firesteel.runtime.operators.timestamps import TimestampsOperator
-from firesteel.runtime.outputs import DirectReceiver, Sender
+from firesteel.runtime.outputs import DirectReceiver, Sender, counter_of, is_columnar
 from firesteel.runtime.pace import Pace
 from firesteel.runtime.report import OperatorReport, TaskBatchReport
 from firesteel.runtime.snapshots.restoring import RESTORE, Restorer, restored_frames
@@ -69,6 +70,8 @@ class StageTask:
         self._inputs = self._wiring.inputs
         self._ports: dict[int, tuple[Operator, Port, int]] = {}
         """By exchange the operator that it feeds, the input of it, and the operator's place on the stopwatch."""
+        self._counters: dict[int, Callable[[list[Any]], int]] = {}
+        """By exchange how its records are counted."""
         # Records that go to everybody come before the others of their batch, as programs with rules rely on.
         self._whole = {id: e.edge.partitioning.ship is Ship.BROADCAST for id, e in self._inputs.items()}
         self._chained: dict[int, list[tuple[Operator, str | None]]] = {}
@@ -107,7 +110,7 @@ class StageTask:
                     receivers.append(DirectReceiver(target, node_id, edge.ordinal, self._watch, place))
                     self._chained.setdefault(edge.target, []).append((operator, edge.tag))
                     continue
-                sender = Sender(
+                sender = _sender_class(graph.nodes[node_id])(
                     exchange,
                     self._subtask,
                     self._wiring.origins[node_id],
@@ -123,6 +126,7 @@ class StageTask:
                 operator = self._operators[exchange.edge.target]
                 place = self._places[exchange.edge.target]
                 self._ports[exchange_id] = (operator, operator.port(exchange.edge.ordinal), place)
+                self._counters[exchange_id] = counter_of(graph.nodes[exchange.edge.source])
 
     def _to_driver(self, kind: str, node_id: int, payload: Any) -> None:
         content = self._results.packed(kind, node_id, payload)
@@ -210,6 +214,9 @@ class StageTask:
             if readings:
                 self._end_step({})
                 yield from self._drain()
+        for node_id, source in sources.items():
+            if is_columnar(source.node):
+                self._read[node_id] = source.out.records
 
     def _end_step(self, received: dict[Operator, list[tuple[tuple[int, int, int], int]]]) -> None:
         """Event time moves within the batch: by what was received, and where it is assigned."""
@@ -282,7 +289,7 @@ class StageTask:
                     elif isinstance(element, Watermark):
                         operator.receive_watermark((edge, upstream, element.origin), element.value)
                     else:
-                        self._received[edge][0] += len(element[1])
+                        self._received[edge][0] += self._counters[edge](element[1])
                         if operator.valve is not None:
                             operator.valve.wake(edge, upstream)
                         for count in _feed(port, self._pace, *element):
@@ -477,6 +484,16 @@ class StageTask:
         if failures:
             # Nothing stays open because something else failed to close; the first failure is reported.
             raise failures[0]
+
+
+def _sender_class(source: StreamNode) -> type[Sender]:
+    """What sends the records of an operator to another stage."""
+    if not is_columnar(source):
+        return Sender
+    # Only here: other jobs need no Arrow.
+    from firesteel.runtime.columns.sending import ColumnSender
+
+    return ColumnSender
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, ClassVar
 
 from firesteel.common._types.codegen import Scope, compile_expression
 from firesteel.errors import ProgramError, short_repr
@@ -32,6 +32,9 @@ class TypeInformation(ABC):
     * :meth:`explain`: why does it not fit?
     * :meth:`formatter`: what does ``print()`` show?
     """
+
+    columnar: ClassVar[bool] = False
+    """Whether an element is a batch of rows in columns, which is sent and counted as such."""
 
     # -- what the runtime asks ------------------------------------------------------------------------------
 

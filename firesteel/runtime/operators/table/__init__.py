@@ -1,0 +1,32 @@
+"""Operators on tables: they take and give Arrow batches with a kind for each row (:mod:`firesteel.runtime.columns`).
+
+Specs are applied with ``DataStream.transform(name, spec, ColumnsType(schema))``. A stream of batches is keyed with
+``key_by(KeyColumns(indices))``.
+"""
+
+from firesteel.runtime.columns.routing import KeyColumns
+from firesteel.runtime.columns.types import ColumnsType
+from firesteel.runtime.operators.table.calc import CalcOperator, ColumnsToRowsOperator, RowsToColumnsOperator, rows_of
+from firesteel.runtime.operators.table.specs import (
+    AggregateCall,
+    Calc,
+    ColumnExpression,
+    ColumnsToRows,
+    GroupAggregate,
+    RowsToColumns,
+)
+
+__all__ = [
+    "AggregateCall",
+    "Calc",
+    "CalcOperator",
+    "ColumnExpression",
+    "ColumnsToRows",
+    "ColumnsToRowsOperator",
+    "ColumnsType",
+    "GroupAggregate",
+    "KeyColumns",
+    "RowsToColumns",
+    "RowsToColumnsOperator",
+    "rows_of",
+]

@@ -1,0 +1,118 @@
+"""Operators without state: projections and conditions, and the ways from rows to columns and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from firesteel.common.types import Row, RowKind, _make_row
+from firesteel.datastream.operators import Records, StreamOperator, handles
+from firesteel.errors import ProgramError, short_repr
+from firesteel.runtime.columns.kinds import KIND, data_of, has_kinds, kinds_of, with_kinds
+from firesteel.runtime.operators.table.specs import Calc, ColumnsToRows, RowsToColumns
+
+__all__ = ["CalcOperator", "ColumnsToRowsOperator", "RowsToColumnsOperator", "rows_of"]
+
+_KIND_FIELD = pa.field(KIND, pa.int8())
+
+
+@handles(Calc)
+class CalcOperator(StreamOperator[Calc]):
+    """Filters first, so that nothing is worked out for rows that do not pass."""
+
+    def open(self, runtime_context: Any) -> None:
+        self._schema = self.spec.schema
+        self._with_kinds = self._schema.append(_KIND_FIELD)
+
+    def process(self, records: Records) -> None:
+        results = [result for batch in records.values if (result := self._calc(batch)).num_rows]
+        if results:
+            self.context.emit(results)
+
+    def _calc(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self.spec.condition is not None:
+            chosen = self.spec.condition.evaluate(batch)
+            if pc.sum(chosen).as_py() != batch.num_rows:
+                batch = batch.filter(chosen)
+        columns = [_array(projection.evaluate(batch)) for projection in self.spec.projections]
+        if has_kinds(batch.schema):
+            return pa.RecordBatch.from_arrays([*columns, batch.column(batch.num_columns - 1)], schema=self._with_kinds)
+        if not columns:
+            # A batch without any column would have no rows: COUNT(*) needs nothing but their number.
+            kinds = pa.array(np.zeros(batch.num_rows, np.int8))
+            return pa.RecordBatch.from_arrays([kinds], schema=self._with_kinds)
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+def _array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+@handles(RowsToColumns)
+class RowsToColumnsOperator(StreamOperator[RowsToColumns]):
+    def process(self, records: Records) -> None:
+        rows, schema = records.values, self.spec.schema
+        if not rows:
+            return
+        names = schema.names
+        fields = [row.get_fields_by_names(names) if isinstance(row, Row) else row for row in rows]
+        try:
+            columns = [pa.array(column, field.type) for column, field in zip(_transposed(fields), schema, strict=True)]
+        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+            raise self._misfit(fields, error) from error
+        batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+        if self.spec.kinds:
+            kinds = [row.get_row_kind().value if isinstance(row, Row) else 0 for row in rows]
+            batch = with_kinds(batch, pa.array(kinds, pa.int8()) if any(kinds) else None)
+        self.context.emit([batch])
+
+    def _misfit(self, rows: list[Any], error: Exception) -> ProgramError:
+        schema = self.spec.schema
+        for row in rows:
+            if len(row) != len(schema):
+                return ProgramError(
+                    f"A row of {len(row)} fields came where {len(schema)} are declared ({', '.join(schema.names)}): "
+                    f"{short_repr(row, 120)}."
+                )
+            for value, field in zip(row, schema, strict=True):
+                try:
+                    pa.array([value], field.type)
+                except (pa.ArrowException, ValueError, TypeError, OverflowError):
+                    return ProgramError(
+                        f"Column {field.name!r} is declared as {field.type}, got {type(value).__name__} "
+                        f"{short_repr(value, 80)} in row {short_repr(row, 120)}."
+                    )
+        return ProgramError(f"Rows do not fit the schema {schema.names}: {error}")
+
+
+def _transposed(rows: list[Any]) -> list[Any]:
+    return list(zip(*rows, strict=True))
+
+
+_KINDS = tuple(RowKind)
+
+
+def rows_of(batch: pa.RecordBatch) -> list[Row]:
+    """The rows of a batch.
+
+    >>> rows_of(pa.record_batch({"a": [1], "$kind": pa.array([3], pa.int8())}))[0].get_row_kind().name
+    'DELETE'
+    """
+    data = data_of(batch)
+    names = tuple(data.schema.names)
+    columns = [column.to_pylist() for column in data.columns]
+    values = map(list, zip(*columns, strict=True)) if columns else ([] for _ in range(batch.num_rows))
+    kinds = kinds_of(batch)
+    if kinds is None:
+        return [_make_row(names, row) for row in values]
+    return [_make_row(names, row, _KINDS[kind]) for row, kind in zip(values, kinds.tolist(), strict=True)]
+
+
+@handles(ColumnsToRows)
+class ColumnsToRowsOperator(StreamOperator[ColumnsToRows]):
+    def process(self, records: Records) -> None:
+        for batch in records.values:
+            self.context.emit(rows_of(batch))

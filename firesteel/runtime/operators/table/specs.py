@@ -1,0 +1,90 @@
+"""What the operators on tables are told: plain data that travels to the workers.
+
+Columns are named by their place in the input. A schema never has the column of kinds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+__all__ = [
+    "AggregateCall",
+    "Calc",
+    "ColumnExpression",
+    "ColumnsToRows",
+    "GroupAggregate",
+    "RowsToColumns",
+]
+
+
+class ColumnExpression(Protocol):
+    """An expression that is worked out for all rows of a batch at once. It is pickled with the spec."""
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        """One value for each row. The batch may have the column of kinds behind those of the rows."""
+
+
+@dataclass(frozen=True)
+class Calc:
+    """Rows for which a condition is true, projected. Kinds pass unchanged."""
+
+    projections: tuple[ColumnExpression, ...]
+    schema: pa.Schema
+    """Of the result: a column for each projection."""
+    condition: ColumnExpression | None = None
+    """A boolean; rows for which it is NULL are left out."""
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """One aggregate of a group."""
+
+    function: str
+    """COUNT, SUM, AVG, MIN or MAX."""
+    argument: int | None
+    """The column that it is applied to; None for COUNT(*)."""
+    type: pa.DataType
+    """Of the result."""
+    distinct: bool = False
+    filter: int | None = None
+    """A boolean column: rows for which it is not true are left out."""
+
+
+@dataclass(frozen=True)
+class GroupAggregate:
+    """Aggregates of groups, as a changelog: for each row what it changed, or with ``mini_batch`` for each group what
+    the rows of a micro-batch changed together.
+
+    Runs on a stream that is keyed by ``keys`` (:class:`~firesteel.runtime.columns.routing.KeyColumns`), also without
+    any: then all rows are one group. The result has the keys' columns, then one for each call.
+    """
+
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    input: pa.Schema
+    schema: pa.Schema
+    """Of the result."""
+    retracts: bool = True
+    """Whether the input may have anything but insertions. Without, MIN and MAX need no list of values."""
+    update_before: bool = True
+    """Whether -U rows are wanted: not if they go to an upsert sink."""
+    mini_batch: bool = False
+
+
+@dataclass(frozen=True)
+class RowsToColumns:
+    """Rows (:class:`~firesteel.common.Row`, tuples or lists) as batches."""
+
+    schema: pa.Schema
+    kinds: bool = False
+    """Whether rows say of which kind they are; else all are insertions."""
+
+
+@dataclass(frozen=True)
+class ColumnsToRows:
+    """Batches as rows: :class:`~firesteel.common.Row` with names and kinds."""
+
+    schema: pa.Schema
