@@ -168,9 +168,10 @@ def _listens(port: int) -> bool:
 class Prometheus(Server):
     """Scrapes one target every two seconds: it has as long to answer, also in a process that has much to do."""
 
-    def __init__(self, target: int) -> None:
+    def __init__(self, target: int, token: str | None = None) -> None:
         self.port = free_port()
-        jobs = [{"job_name": "firesteel", "static_configs": [{"targets": [f"127.0.0.1:{target}"]}]}]
+        asked: dict[str, Any] = {"authorization": {"credentials": token}} if token else {}
+        jobs = [{"job_name": "firesteel", "static_configs": [{"targets": [f"127.0.0.1:{target}"]}], **asked}]
         super().__init__(
             str(prometheus()),
             "--config.file={folder}/config.json",

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import urllib.parse
 from pathlib import Path
 
 import httpx
 from clusterkit import ENDLESS, client_of, has_state, running_cluster
+from metric_servers import Prometheus
+from pagekit import served
 from prometheus_client.parser import text_string_to_metric_families
+from serverkit import started
 from sparkkit import eventually
 
 from firesteel.cluster.job_page import JobPage
@@ -91,7 +95,8 @@ def test_all_jobs_of_a_program_are_listed(tmp_path: Path) -> None:
 
 
 def test_prometheus_gets_all_jobs_from_the_job_manager(tmp_path: Path) -> None:
-    with running_cluster(tmp_path / "c", slots=3) as cluster:
+    with served(tmp_path / "c") as site:
+        cluster = site.cluster
         program = cluster.programs.put("endless.py", ENDLESS.encode())
         chosen = {"firesteel.master": "memory"}
         jobs = [cluster.supervisor.submit(program, settings=chosen).id for _ in range(2)]
@@ -103,7 +108,7 @@ def test_prometheus_gets_all_jobs_from_the_job_manager(tmp_path: Path) -> None:
                 samples = [one for family in text_string_to_metric_families(text) for one in family.samples]
                 return {(one.name, one.labels.get("job_id", "")): one.value for one in samples}
 
-            assert scraped()["flink_jobmanager_taskSlotsAvailable", ""] == 1
+            assert scraped()["flink_jobmanager_taskSlotsAvailable", ""] == 6
             assert scraped()["flink_jobmanager_numRunningJobs", ""] == 2
             assert eventually(lambda: all(scraped()["flink_jobmanager_job_firesteel_records", job] > 0 for job in jobs))
             found = scraped()
@@ -111,6 +116,17 @@ def test_prometheus_gets_all_jobs_from_the_job_manager(tmp_path: Path) -> None:
             assert {job for name, job in found if name == "flink_taskmanager_job_task_operator_numRecordsIn"} == set(
                 jobs
             )
+            # Prometheus itself, with the token that may only look.
+            port = urllib.parse.urlsplit(site.address).port
+            with started(lambda: Prometheus(port or 0, cluster.tokens.read_only)) as prometheus:
+
+                def asked() -> set[str]:
+                    return {
+                        one["metric"]["job_id"]
+                        for one in prometheus.query("flink_jobmanager_job_firesteel_records > 0")
+                    }
+
+                assert eventually(lambda: asked() == set(jobs))
             assert client.get("/metrics", headers={"Authorization": ""}).status_code == 401
             # What has ended is no longer there.
             cluster.supervisor.cancel(jobs[0])

@@ -5,11 +5,9 @@ Reports are made when the test asks for them: no interval ever passes here.
 
 from __future__ import annotations
 
-import contextlib
 import http.server
 import json
 import logging
-import os
 import threading
 import time
 import urllib.request
@@ -20,6 +18,7 @@ from typing import Any
 
 import pytest
 from metric_servers import Carbon, Prometheus, PushGateway, StatsD, free_port
+from serverkit import started
 
 from firesteel.common import Configuration, WatermarkStrategy
 from firesteel.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
@@ -91,20 +90,6 @@ class Receiver:
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
-
-
-@contextlib.contextmanager
-def started(make: Callable[[], Any]) -> Iterator[Any]:
-    try:
-        server = make()
-    except RuntimeError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
-    try:
-        yield server
-    finally:
-        server.close()
 
 
 @pytest.fixture(scope="module")
