@@ -13,6 +13,7 @@ The hierarchy::
     │   └── SavepointError        a savepoint that cannot be taken, read or begun from
     ├── InputError                what a source reads was changed under the job, or is not what it should be
     ├── ConnectorError            a system outside that cannot be reached, or refuses what it is given
+    │   └── BackPressureError     it asks to be left alone for a while
     ├── JobExecutionError         a job started and failed
     ├── JobCommandError           a job was asked for what it does not know, or cannot do
     │   └── JobNotFoundError      there is no such job
@@ -44,6 +45,7 @@ from typing import Any
 
 __all__ = [
     "FULL_TRACE",
+    "BackPressureError",
     "CheckpointError",
     "ConfigurationError",
     "ConnectorError",
@@ -167,6 +169,24 @@ class ConnectorError(FiresteelError):
     """A system outside, such as a database, cannot be reached or refuses what it is given."""
 
     kind = FailureKind.PASSING
+
+
+class BackPressureError(ConnectorError):
+    """A system outside takes or gives nothing for a while: too many requests, a queue that is full.
+
+    A :class:`~firesteel.datastream.connectors.BatchSink` and a
+    :class:`~firesteel.datastream.connectors.PollingSource` may raise it, and are called again after that time.
+
+    >>> BackPressureError("429 Too Many Requests", retry_after=30).retry_after
+    30
+    """
+
+    kind = FailureKind.PASSING
+
+    def __init__(self, *args: object, retry_after: float = 1.0, kind: FailureKind | None = None) -> None:
+        super().__init__(*args, kind=kind)
+        self.retry_after = retry_after
+        """Seconds."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from firesteel.connectors.partitions import PartitionEnumerator
@@ -25,9 +26,12 @@ from firesteel.datastream.functions import (
 )
 
 if TYPE_CHECKING:
+    from firesteel.datastream.connectors.batch_sink import BatchSink, SinkBatch
     from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink, OutputFileConfig, RollingPolicy
+    from firesteel.datastream.connectors.polling_source import PollingSource
 
 __all__ = [
+    "BatchSink",
     "BucketAssigner",
     "CheckpointCommitter",
     "Committer",
@@ -38,10 +42,12 @@ __all__ = [
     "GenericWriteAheadSink",
     "OutputFileConfig",
     "PartitionEnumerator",
+    "PollingSource",
     "Records",
     "RollingPolicy",
     "SideRecords",
     "Sink",
+    "SinkBatch",
     "SinkIdentity",
     "SinkWriter",
     "Source",
@@ -55,13 +61,15 @@ __all__ = [
     "WriterContext",
 ]
 
-_FILE_SINK_NAMES = ("BucketAssigner", "FileSink", "OutputFileConfig", "RollingPolicy")
+_HOMES = {
+    **dict.fromkeys(("BucketAssigner", "FileSink", "OutputFileConfig", "RollingPolicy"), "file_system"),
+    **dict.fromkeys(("BatchSink", "SinkBatch"), "batch_sink"),
+    "PollingSource": "polling_source",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """What belongs to one system is loaded when it is asked for: every worker imports this package."""
-    if name not in _FILE_SINK_NAMES:
+    """What not every job needs is loaded when it is asked for: every worker imports this package."""
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from firesteel.datastream.connectors import file_system
-
-    return getattr(file_system, name)
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
