@@ -28,6 +28,7 @@ from firesteel.runtime.clock import Clock
 from firesteel.runtime.state.backend import KeyedStateBackend
 from firesteel.runtime.state.getters import StateGetters
 from firesteel.runtime.state.operator import OperatorState
+from firesteel.runtime.state.tables import ColumnTable
 from firesteel.runtime.timers import TimerQueue
 from firesteel.runtime.watermarks import MIN_TIMESTAMP
 
@@ -90,6 +91,10 @@ class OperatorContext(StateGetters, RuntimeContext):
 
     def get_distributed_cache(self) -> DistributedCache:
         return self.files
+
+    def keep_columns(self, name: str, table: ColumnTable) -> None:
+        """Makes a table of columns part of the operator's keyed state, for operators that work on batches of rows."""
+        self._backend().columns(name, table)
 
     def _backend(self) -> KeyedStateBackend:
         if self.keyed is None:

@@ -66,6 +66,12 @@ class StoredSubtask:
     # Keyed state
 
     def _entries(self, uid: str, state: StateId, kept: StateHeader) -> Iterator[Rows]:
+        if kept.backend == "columnar":
+            # Only here: what has no tables of columns needs no Arrow.
+            from firesteel.runtime.state.columnar.slots import scan_slots
+
+            yield from scan_slots(table_prefix(uid, state.name, "columns"), self._store, kept.shapes["entries"])
+            return
         factory = self._factory(state, kept.backend)
         scanned = factory.scan(table_prefix(uid, state.name, "entries"), self._store, kept.shapes["entries"])
         if state.kind == "value":

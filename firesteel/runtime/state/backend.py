@@ -23,7 +23,7 @@ from firesteel.runtime.state.lists import LiveListState
 from firesteel.runtime.state.maps import LiveMapState
 from firesteel.runtime.state.schema import schema_of
 from firesteel.runtime.state.store import StateStore
-from firesteel.runtime.state.tables import Table, TableFactory, name_of
+from firesteel.runtime.state.tables import ColumnTable, Table, TableFactory, name_of
 from firesteel.runtime.state.ttl import TTL_HANDLES, expiry_check_of
 from firesteel.runtime.state.values import Handle, LiveAggregatingState, LiveReducingState, LiveValueState
 
@@ -78,6 +78,7 @@ class KeyedStateBackend:
         self._uid = uid
         self._states: dict[str, tuple[StateDescriptor, Handle]] = {}
         self._tables: dict[str, Table] = {}
+        self._columns: dict[str, ColumnTable] = {}
         self._reserved: set[str] = set()
         self.shared = False
         """Whether a state holds objects that can be changed in place, so that results must be copied."""
@@ -96,7 +97,8 @@ class KeyedStateBackend:
     @property
     def entries(self) -> int:
         """About how many entries its tables have. What a table of pages holds is known of the batch before."""
-        return sum(table.entries for table in self._tables.values())
+        columns = sum(table.entries for table in self._columns.values()) if self._columns else 0
+        return sum(table.entries for table in self._tables.values()) + columns
 
     # States
 
@@ -148,6 +150,44 @@ class KeyedStateBackend:
             if kind == "entries":
                 table.load(self._chunk)
         return table
+
+    def columns(self, name: str, table: ColumnTable) -> None:
+        """Keeps a table of columns under a name from now on. It has what was stored, also by a savepoint."""
+        self.reserve(name)
+        self._columns[name] = table
+        self._attach_columns(name, table, unchanged=False)
+
+    def _attach_columns(self, name: str, table: ColumnTable, unchanged: bool) -> None:
+        assert self._store is not None, "state is reachable between begin() and changes() only"
+        kept = self._kept(name)
+        prefix = table_prefix(self._uid, name, "columns")
+        if kept.backend not in (None, table.BACKEND):
+            # A savepoint brings rows, in a table of entries. They are taken over once.
+            restored = self.table(name)
+            rows = [(keys, restored.peek(keys)) for keys in restored.every_key()]
+            kept.shapes["entries"], kept.backend = {}, table.BACKEND
+            table.attach(prefix, self._store, kept.shapes["entries"])
+            for keys, contents in rows:
+                if keys:
+                    table.take_rows(keys, contents)
+                    restored.load(keys)
+                    for key in keys:
+                        restored.put(key, None)
+            self._store.write(restored.changes())
+            del self._tables[f"{name}\0entries"]
+            return
+        kept.backend = table.BACKEND
+        table.attach(prefix, self._store, kept.shapes.setdefault("entries", {}), unchanged)
+
+    def _check_columns(self) -> None:
+        held = sum(table.nbytes for table in self._columns.values())
+        limit = self._factory.memory
+        if limit is not None and held > limit:
+            raise ProgramError(
+                f"The tables of this operator take {held >> 20} MB, and the state backend allows {limit >> 20} MB a "
+                "subtask. They are held in memory: raise state.backend.rocksdb.memory.fixed-per-slot, use more "
+                "subtasks, let state expire (table.exec.state.ttl), or use the backend hashmap."
+            )
 
     def new_id(self) -> int:
         """A number that no other collection of this operator's subtask has."""
@@ -208,6 +248,8 @@ class KeyedStateBackend:
         self._chunk = ()
         for descriptor, state in self._states.values():
             self._attach(descriptor, state)
+        for name, columns in self._columns.items():
+            self._attach_columns(name, columns, unchanged)
 
     def prepare(self, keys: Collection[Any]) -> None:
         """Makes sure that the state of these keys is in memory. Called per chunk, so that reads are bulk reads."""
@@ -280,6 +322,10 @@ class KeyedStateBackend:
         self._sweep()
         for table in self._tables.values():
             yield from table.changes()
+        if self._columns:
+            self._check_columns()
+            for columns in self._columns.values():
+                yield from columns.changes()
         if self._short_of_memory():
             self._relieve()
         self._store = None

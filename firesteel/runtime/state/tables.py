@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from firesteel.datastream.state import StateTtlConfig
 from firesteel.runtime.state.store import StateStore
 
-__all__ = ["KEEP", "NEW", "Entry", "ExpiryCheck", "Table", "TableFactory", "name_of"]
+__all__ = ["KEEP", "NEW", "ColumnTable", "Entry", "ExpiryCheck", "Table", "TableFactory", "name_of"]
 
 Entry = list[Any]
 """[value, home, key]"""
@@ -122,6 +122,31 @@ class Table(ABC):
     @abstractmethod
     def releasable_bytes(self) -> int:
         """About how many bytes of memory the table could let go of."""
+
+
+class ColumnTable(Protocol):
+    """State of many keys as columns, which operators on tables work on directly. All of it is in memory, with every
+    backend; what a batch changed goes to the store."""
+
+    BACKEND: str
+    """What the header of a store calls it."""
+
+    def attach(self, prefix: bytes, store: StateStore, shape: dict[str, Any], unchanged: bool = False) -> None:
+        """Goes on with what a store has. ``unchanged`` promises that memory has just that."""
+
+    def take_rows(self, keys: Sequence[Any], contents: Sequence[Any]) -> None:
+        """Takes what a savepoint has."""
+
+    def changes(self) -> Iterator[tuple[bytes, bytes | None]]:
+        """What the store must learn. Memory and store agree afterwards."""
+
+    @property
+    def entries(self) -> int:
+        """How many keys have a value."""
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes of memory it takes."""
 
 
 class TableFactory(Protocol):

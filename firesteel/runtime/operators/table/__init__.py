@@ -7,6 +7,7 @@ Specs are applied with ``DataStream.transform(name, spec, ColumnsType(schema))``
 from firesteel.runtime.columns.routing import KeyColumns
 from firesteel.runtime.columns.types import ColumnsType
 from firesteel.runtime.operators.table.calc import CalcOperator, ColumnsToRowsOperator, RowsToColumnsOperator, rows_of
+from firesteel.runtime.operators.table.group_aggregate import GroupAggregateOperator
 from firesteel.runtime.operators.table.specs import (
     AggregateCall,
     Calc,
@@ -25,6 +26,7 @@ __all__ = [
     "ColumnsToRowsOperator",
     "ColumnsType",
     "GroupAggregate",
+    "GroupAggregateOperator",
     "KeyColumns",
     "RowsToColumns",
     "RowsToColumnsOperator",

@@ -1,0 +1,157 @@
+"""GROUP BY one row at a time: what the vectorised operator is compared with, and the means to run that one."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from firesteel.datastream.operators import Records
+from firesteel.runtime.columns.kinds import with_kinds
+from firesteel.runtime.operators.table import AggregateCall, GroupAggregate, GroupAggregateOperator, rows_of
+from firesteel.runtime.state.store import MemoryStore
+
+Change = tuple[int, tuple[Any, ...]]
+"""The kind of a row, and the row."""
+
+
+class Stub:
+    """Stands for the context of an operator; state is in a store of its own."""
+
+    def __init__(self, store: MemoryStore, shapes: dict[str, Any]) -> None:
+        self.store, self.shapes = store, shapes
+        self.tables: dict[str, Any] = {}
+        self.emitted: list[pa.RecordBatch] = []
+
+    def keep_columns(self, name: str, table: Any) -> None:
+        self.tables[name] = table
+        table.attach(name.encode(), self.store, self.shapes.setdefault(name, {}))
+
+    def emit(self, values: list[pa.RecordBatch], timestamps: Any = None) -> None:
+        self.emitted += values
+
+    def end_batch(self) -> None:
+        for name, table in self.tables.items():
+            self.store.write(table.changes())
+            table.attach(name.encode(), self.store, self.shapes[name], unchanged=True)
+
+    def changes(self) -> list[Change]:
+        return [(row.get_row_kind().value, tuple(row)) for batch in self.emitted for row in rows_of(batch)]
+
+
+class Vectorised:
+    """The operator over some batches, with a restart wherever it is asked for."""
+
+    def __init__(self, spec: GroupAggregate) -> None:
+        self._spec = spec
+        self._store, self._shapes = MemoryStore(), {}
+        self._stubs: list[Stub] = []
+        self.restart()
+
+    def restart(self) -> None:
+        if self._stubs:
+            self._stubs[-1].end_batch()
+        stub = Stub(self._store, self._shapes)
+        self._stubs.append(stub)
+        self.operator = GroupAggregateOperator(self._spec)
+        self.operator.context = stub  # type: ignore[assignment]
+        self.operator.open(stub)  # type: ignore[arg-type]
+
+    def process(self, rows: Sequence[Change]) -> None:
+        if rows:
+            self.operator.process(Records([batch_of(rows, self._spec.input)]))
+
+    def end_batch(self) -> None:
+        self.operator.end_batch()
+        self._stubs[-1].end_batch()
+
+    @property
+    def changes(self) -> list[Change]:
+        return [change for stub in self._stubs for change in stub.changes()]
+
+
+def batch_of(rows: Sequence[Change], schema: pa.Schema) -> pa.RecordBatch:
+    columns = list(zip(*(row for _, row in rows), strict=True))
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    kinds = np.array([kind for kind, _ in rows], np.int8)
+    return with_kinds(pa.RecordBatch.from_arrays(arrays, schema=schema), kinds if kinds.any() else None)
+
+
+class _Group:
+    def __init__(self, calls: Sequence[AggregateCall]) -> None:
+        self.rows = 0
+        self.values: list[list[Any]] = [[] for _ in calls]
+
+
+class Reference:
+    """Keeps the values of each group in lists."""
+
+    def __init__(self, spec: GroupAggregate) -> None:
+        self._spec = spec
+        self._groups: dict[Any, _Group] = {}
+        self.changes: list[Change] = []
+
+    def process(self, rows: Sequence[Change]) -> None:
+        for kind, row in rows:
+            self._take(kind, row)
+
+    def _take(self, kind: int, row: tuple[Any, ...]) -> None:
+        key = tuple(row[index] for index in self._spec.keys)
+        group = self._groups.get(key)
+        adds = kind in (0, 2)
+        if group is None:
+            if not adds:
+                return
+            group = self._groups[key] = _Group(self._spec.calls)
+        before, existed = self._results(group), group.rows > 0
+        group.rows += 1 if adds else -1
+        for call, values in zip(self._spec.calls, group.values, strict=True):
+            if call.filter is not None and row[call.filter] is not True:
+                continue
+            value = 1 if call.argument is None else row[call.argument]
+            if value is None:
+                continue
+            if adds:
+                values.append(value)
+            elif value in values:
+                values.remove(value)
+        after = self._results(group)
+        if group.rows == 0:
+            del self._groups[key]
+            self.changes.append((3, key + before))
+        elif not existed:
+            self.changes.append((0, key + after))
+        elif before != after:
+            if self._spec.update_before:
+                self.changes.append((1, key + before))
+            self.changes.append((2, key + after))
+
+    def _results(self, group: _Group) -> tuple[Any, ...]:
+        return tuple(_result(call, values) for call, values in zip(self._spec.calls, group.values, strict=True))
+
+
+def _result(call: AggregateCall, values: list[Any]) -> Any:
+    if call.distinct:
+        values = list(dict.fromkeys(values))
+    if call.function == "COUNT":
+        return len(values)
+    if not values:
+        return None
+    if call.function in ("MIN", "MAX"):
+        return (min if call.function == "MIN" else max)(values)
+    total = sum(values[1:], values[0])
+    if call.function == "SUM":
+        return _wrapped(total, call.type)
+    if isinstance(total, Decimal):
+        raise AssertionError("averages of decimals are compared with given results")
+    if isinstance(total, float):
+        return total / len(values)
+    return _wrapped(abs(total) // len(values) * (1 if total >= 0 else -1), call.type)
+
+
+def _wrapped(number: Any, kind: pa.DataType) -> Any:
+    if not isinstance(number, int):
+        return number
+    span = 1 << kind.bit_width
+    return (number + span // 2) % span - span // 2

@@ -1,0 +1,133 @@
+"""GROUP BY: the vectorised operator gives what one row at a time gives, whatever rows come and however they are cut."""
+
+from decimal import Decimal
+from typing import Any
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+
+from firesteel.runtime.operators.table import AggregateCall, GroupAggregate
+from tests.table.group_reference import Change, Reference, Vectorised
+
+INPUT = pa.schema(
+    [
+        ("word", pa.string()),
+        ("number", pa.int32()),
+        ("small", pa.int8()),
+        ("amount", pa.decimal128(10, 2)),
+        ("flag", pa.bool_()),
+        ("ratio", pa.float64()),
+    ]
+)
+ROWS = st.tuples(
+    st.sampled_from(["a", "b", "c", None]),
+    st.sampled_from([1, 2, -7, None, 2**31 - 1]),
+    st.sampled_from([0, 100, -128, None]),
+    st.sampled_from([Decimal("1.50"), Decimal("-2.25"), Decimal("99999999.99"), None]),
+    st.sampled_from([True, False, None]),
+    st.sampled_from([0.5, 0.1, -3.25, 1e18, None]),
+)
+INSERTIONS = st.lists(st.tuples(st.just(0), ROWS), max_size=40)
+CUTS = st.lists(st.tuples(st.integers(0, 60), st.sampled_from(["piece", "batch", "restart"])), max_size=5)
+
+
+def spec(keys: tuple[int, ...], calls: list[AggregateCall], **options: Any) -> GroupAggregate:
+    fields = [INPUT.field(key) for key in keys] + [pa.field(f"r{n}", call.type) for n, call in enumerate(calls)]
+    return GroupAggregate(keys, tuple(calls), INPUT, pa.schema(fields), **options)
+
+
+COUNT = AggregateCall("COUNT", None, pa.int64())
+EXACT = [
+    AggregateCall("SUM", 1, pa.int32()),
+    AggregateCall("SUM", 2, pa.int8()),
+    AggregateCall("AVG", 1, pa.int32()),
+    AggregateCall("SUM", 3, pa.decimal128(38, 2)),
+    AggregateCall("COUNT", 1, pa.int64(), filter=4),
+    AggregateCall("COUNT", 2, pa.int64(), distinct=True),
+    AggregateCall("SUM", 1, pa.int32(), distinct=True, filter=4),
+]
+EXTREMES = [
+    AggregateCall("MAX", 1, pa.int32()),
+    AggregateCall("MIN", 3, pa.decimal128(10, 2)),
+    AggregateCall("MIN", 5, pa.float64()),
+    AggregateCall("MAX", 0, pa.string(), filter=4),
+    AggregateCall("MIN", 2, pa.int8()),
+    AggregateCall("SUM", 5, pa.float64()),
+    AggregateCall("AVG", 5, pa.float64()),
+]
+
+
+@st.composite
+def changelogs(draw: st.DrawFn) -> list[Change]:
+    """Rows of all kinds. Most of what is taken back was there; some never was."""
+    there: list[tuple[Any, ...]] = []
+    rows: list[Change] = []
+    for kind, row, back in draw(st.lists(st.tuples(st.integers(0, 3), ROWS, st.integers(0, 9)), max_size=60)):
+        if kind in (0, 2):
+            there.append(row)
+            rows.append((kind, row))
+        elif there and back:
+            rows.append((kind, there.pop(back % len(there))))
+        elif not any(known[0] == row[0] for known in there):
+            # Of a group that is not there.
+            rows.append((kind, row))
+    return rows
+
+
+def compare(what: GroupAggregate, rows: list[Change], cuts: list[tuple[int, str]]) -> None:
+    expected, got = Reference(what), Vectorised(what)
+    expected.process(rows)
+    at = 0
+    for cut, how in sorted(cuts):
+        got.process(rows[at:cut])
+        at = max(at, cut)
+        if how != "piece":
+            got.end_batch()
+        if how == "restart":
+            got.restart()
+    got.process(rows[at:])
+    assert got.changes == expected.changes
+
+
+@given(changelogs(), CUTS, st.sampled_from([(0,), (0, 2), ()]), st.booleans())
+@settings(max_examples=120)
+@example([(0, ("a", 1, 0, None, True, 0.5)), (3, ("a", 1, 0, None, True, 0.5))], [(1, "restart")], (0,), True)
+def test_all_kinds(rows: list[Change], cuts: list[tuple[int, str]], keys: tuple[int, ...], counted: bool) -> None:
+    compare(spec(keys, [COUNT, *EXACT] if counted else EXACT), rows, cuts)
+
+
+@given(INSERTIONS, CUTS, st.sampled_from([(0,), (1, 4), ()]), st.booleans())
+@settings(max_examples=120)
+def test_insertions_only(
+    rows: list[Change], cuts: list[tuple[int, str]], keys: tuple[int, ...], update_before: bool
+) -> None:
+    compare(spec(keys, [*EXACT, *EXTREMES], retracts=False, update_before=update_before), rows, cuts)
+
+
+def test_many_rows_of_few_and_of_many_groups() -> None:
+    """More rows than are worked on at once, more groups than a table begins with."""
+    rows: list[Change] = [(0, (f"w{n * 7919 % 50_000}", n % 5, n % 3, None, None, n / 7)) for n in range(70_000)]
+    calls = [COUNT, AggregateCall("SUM", 5, pa.float64()), AggregateCall("MAX", 1, pa.int32())]
+    compare(spec((0,), calls, retracts=False), rows, [(30_000, "restart")])
+    compare(spec((1,), calls, retracts=False), rows[:2000], [(1000, "restart")])
+
+
+@pytest.mark.parametrize(
+    ("amounts", "average"),
+    [(["1.00", "2.00", "2.00"], "1.666667"), (["-1.00", "-0.01"], "-0.505000"), (["0.01", "0.00"], "0.005000")],
+)
+def test_averages_of_decimals_round_half_away_from_zero(amounts: list[str], average: str) -> None:
+    got = Vectorised(spec((), [AggregateCall("AVG", 3, pa.decimal128(38, 6))], retracts=False))
+    got.process([(0, (None, None, None, Decimal(amount), None, None)) for amount in amounts])
+    assert got.changes[-1] == (2, (Decimal(average),))
+
+
+def test_a_sum_of_floats_is_added_in_order() -> None:
+    """Other keys in between, and large ones: a sum of all rows less that of others would lose the small ones."""
+    numbers = [1e16, 1.0, -1e16, 0.1] * 20
+    rows: list[Change] = []
+    for number in numbers:
+        rows += [(0, ("a", None, None, None, None, number)), (0, ("b", None, None, None, None, 1e300))]
+    compare(spec((0,), [AggregateCall("SUM", 5, pa.float64())], retracts=False), rows, [(7, "piece")])
