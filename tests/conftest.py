@@ -50,7 +50,7 @@ ENGINES: dict[str, dict[str, str]] = {
 }
 """The settings that choose an engine. The first one is for tests without the mark."""
 
-SPARK_TIMEOUT = 120
+SPARK_TIMEOUT = 300
 
 # How long an example takes says nothing on a busy machine. And what must pass before a change goes in is the same every
 # time; the search for new counterexamples is for runs by hand.

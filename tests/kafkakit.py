@@ -72,7 +72,7 @@ class Broker:
 
         place = TopicPartition(topic, partition, before)
         client = AdminClient({"bootstrap.servers": self.servers, **QUIET})
-        client.delete_records([place])[place].result(30)
+        client.delete_records([place])[place].result(120)
 
     def make_anew(self, topic: str, values: Sequence[Any]) -> None:
         """Deletes a topic and makes another one of its name."""
@@ -80,7 +80,7 @@ class Broker:
         from confluent_kafka.admin import AdminClient
 
         client = AdminClient({"bootstrap.servers": self.servers, **QUIET})
-        client.delete_topics([topic])[topic].result(30)
+        client.delete_topics([topic])[topic].result(120)
         for _ in range(100):
             try:
                 self.server.create_topic(topic)
@@ -105,7 +105,7 @@ class Broker:
             }
         )
         try:
-            parts = sorted(client.list_topics(topic, 30).topics[topic].partitions)
+            parts = sorted(client.list_topics(topic, 120).topics[topic].partitions)
             client.assign([confluent_kafka.TopicPartition(topic, part, 0) for part in parts])
             found, ended = [], set()
             while len(ended) < len(parts):
@@ -131,7 +131,7 @@ class Broker:
 
         client = confluent_kafka.Consumer({"bootstrap.servers": self.servers, "group.id": group, **QUIET})
         try:
-            (place,) = client.committed([confluent_kafka.TopicPartition(topic, partition)], 30)
+            (place,) = client.committed([confluent_kafka.TopicPartition(topic, partition)], 120)
             return int(place.offset)
         finally:
             client.close()

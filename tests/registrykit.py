@@ -30,7 +30,7 @@ class Registry:
         data = None if content is None else json.dumps(content).encode()
         headers = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
         request = urllib.request.Request(f"{self.url}{path}", data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             return json.loads(answer.read())
 
 

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from local_server import free_ports
 
 from firesteel.filesystems import FileSystem, StorageOptions, file_system_of
 
@@ -53,8 +54,7 @@ class Bucket:
 
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -70,7 +70,7 @@ def s3_server() -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
 
 @pytest.fixture

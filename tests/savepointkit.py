@@ -92,7 +92,7 @@ class Halves:
         keys = _dotted(settings)
         job, found, reader = self.start(build, steps, False, parallelism, keys, strategy, source_parallelism)
         batches = max(map(len, steps.values())) if isinstance(steps, Mapping) else len(steps)
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 180
         while job.inbox.progress.batches < batches and time.monotonic() < deadline:
             if job._result.done():
                 job.get_job_execution_result().result()
@@ -102,7 +102,7 @@ class Halves:
         else:
             self.path = job.trigger_savepoint(str(self.folder)).result()
             job.cancel()
-        reader.join(30)
+        reader.join(180)
         return found
 
     def resume(
@@ -123,7 +123,7 @@ class Halves:
         }
         job, found, reader = self.start(build, steps, True, parallelism, keys, strategy, source_parallelism)
         job.get_job_execution_result().result()
-        reader.join(30)
+        reader.join(180)
         return found
 
     def manifest(self) -> dict[str, Any]:

@@ -39,7 +39,7 @@ __all__ = [
     "why_no_java_server",
 ]
 
-SECONDS_TO_START = 120
+SECONDS_TO_START = 180
 SMALL_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 """Options of a JVM that starts fast and leaves the processor to the tests."""
 

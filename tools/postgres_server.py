@@ -28,7 +28,7 @@ from typing import Any
 from local_server import ending_with_its_parent, free_ports
 
 USER, PASSWORD, DATABASE = "firesteel", "sup3r s3cret&word", "firesteel"
-SECONDS_TO_START = 60
+SECONDS_TO_START = 180
 
 
 def binaries() -> Path | None:

@@ -34,7 +34,7 @@ logger = logging.getLogger("firesteel")
 
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
 _SECONDS_TO_CONNECT = 5.0
-_SECONDS_TO_ANSWER = 1.0
+_SECONDS_TO_ANSWER = 5.0
 """How long a process that ends waits for answers that are under way."""
 _LONGEST_DESCRIPTOR = 1 << 16
 _LONGEST_REQUEST = 1 << 20

@@ -27,7 +27,7 @@ def bench_broker(kafka_server: KafkaServer) -> Iterator[Broker]:
     broker.close()
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("peer", [FIRESTEEL, TWO_LOOPS])
 def test_every_record_is_counted(
     bench_broker: Broker,

@@ -120,8 +120,8 @@ def submit(cluster: Cluster, text: str = "print()\n", **settings: str) -> JobRow
     return cluster.supervisor.submit(program, settings=settings)
 
 
-def has_state(cluster: Cluster, job_id: str, *states: str, seconds: float = 30) -> bool:
-    return eventually(lambda: cluster.supervisor.row(job_id).state in states, seconds)
+def has_state(cluster: Cluster, job_id: str, *states: str) -> bool:
+    return eventually(lambda: cluster.supervisor.row(job_id).state in states)
 
 
 def wait_for_process(cluster: Cluster, job_id: str, driver: int = 0) -> Process:

@@ -116,7 +116,7 @@ class Site:
         return managed is not None and managed.snapshot is not None and managed.snapshot.status.batches > 2
 
     def wait(self, job: str, *states: str) -> None:
-        assert eventually(lambda: self.state(job) in states, 60), self.state(job)
+        assert eventually(lambda: self.state(job) in states), self.state(job)
 
 
 @contextlib.contextmanager
@@ -130,7 +130,7 @@ def served(folder: Path) -> Iterator[Site]:
             yield Site(cluster, f"http://127.0.0.1:{listening.getsockname()[1]}/")
         finally:
             server.should_exit = True
-            thread.join(10)
+            thread.join(60)
             listening.close()
 
 
@@ -150,7 +150,7 @@ def expect(what: Any) -> Any:
     """Playwright's assertions, which wait until they hold: a page is drawn when its data has come."""
     from playwright.sync_api import expect as of_playwright
 
-    of_playwright.set_options(timeout=30_000)
+    of_playwright.set_options(timeout=120_000)
     return of_playwright(what)
 
 
@@ -162,7 +162,7 @@ class Tab:
         self.context = browser.new_context(
             **{"viewport": {"width": 1280, "height": 820}, "timezone_id": "Europe/Berlin", **options}
         )
-        self.context.set_default_timeout(30_000)
+        self.context.set_default_timeout(120_000)
         if token is not None:
             cookie = {"name": "firesteel-token", "value": token, "url": site.address, "httpOnly": True}
             self.context.add_cookies([{**cookie, "sameSite": "Strict"}])  # type: ignore[typeddict-item]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 import urllib.request
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 from clusterkit import ENDLESS, FakeLauncher, finish, has_state, running_cluster, submit, wait_for_process
 from flink_tools import flink, flink_command, why_not
+from local_server import free_ports
 from sparkkit import eventually
 
 from firesteel.cli import main
@@ -85,10 +85,10 @@ def test_flinks_command_line_steers_jobs(cluster: Path, tmp_path: Path) -> None:
     stopped = ask("stop", "--drain", "-p", str(tmp_path / "stopped"), job)
     (path,) = re.findall(r"Savepoint completed\. Path: (\S+)", stopped)
     assert json.loads(next(Path(path).glob("*.json")).read_text())["drained"] is True
-    assert client.job(job).wait(60) == "FINISHED"
+    assert client.job(job).wait(180) == "FINISHED"
     other = running(client, tmp_path / "endless.py")
     assert "Cancelled job" in ask("cancel", other)
-    assert client.job(other).wait(60) == "CANCELED"
+    assert client.job(other).wait(180) == "CANCELED"
     everything = ask("list", "-a")
     assert f"{job} : endless (FINISHED)" in everything
     assert f"{other} : endless (CANCELED)" in everything
@@ -108,8 +108,7 @@ def test_flinks_history_server_reads_our_archives(tmp_path: Path) -> None:
         finish(manager, row.id)
         assert has_state(manager, row.id, "FINISHED")
         assert eventually(lambda: (manager.folder.archive / row.id).exists())
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     conf = tmp_path / "conf"
     conf.mkdir()
     settings = {
@@ -128,14 +127,14 @@ def test_flinks_history_server_reads_our_archives(tmp_path: Path) -> None:
 
     def asked(path: str) -> dict[str, object]:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=120) as answer:
                 found: dict[str, object] = json.load(answer)
                 return found
         except OSError:
             return {}
 
     try:
-        assert eventually(lambda: asked("/jobs/overview").get("jobs") or server.poll() is not None, 120)
+        assert eventually(lambda: asked("/jobs/overview").get("jobs") or server.poll() is not None)
         assert server.poll() is None, (tmp_path / "out").read_text()
         (job,) = asked("/jobs/overview")["jobs"]  # type: ignore[misc]
         assert (job["jid"], job["name"], job["state"]) == (row.id, "archived", "FINISHED")

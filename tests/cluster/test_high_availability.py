@@ -204,7 +204,7 @@ def test_a_driver_without_a_lease_ends_by_itself(members: Members, tmp_path: Pat
     task = Assignment("0" * 32, str(program), (), str(folder.path), attempt=0, lease=lease)
     environment = {**os.environ, "FIRESTEEL_DRIVER": task.text()}
     ended = subprocess.run(
-        [sys.executable, "-m", "firesteel.cluster.driver"], env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "firesteel.cluster.driver"], env=environment, capture_output=True, text=True, timeout=300
     )
     assert ended.returncode == 75
     assert "is not wanted any more" in ended.stderr
@@ -242,7 +242,7 @@ def test_a_driver_of_another_machine_is_watched_and_asked(
     assert managed is not None
     assert managed.remote
     assert eventually(lambda: managed.snapshot is not None and managed.snapshot.status.records > 0)
-    assert cluster.supervisor.ask(job, GetSnapshot(), 10).status.pid == driver.pid
+    assert cluster.supervisor.ask(job, GetSnapshot(), 120).status.pid == driver.pid
     operation = cluster.operations.savepoint(job, str(tmp_path / "saved"), cancel=False)
 
     def saved() -> str:

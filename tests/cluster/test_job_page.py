@@ -35,7 +35,7 @@ def test_a_job_that_was_started_by_hand_is_on_the_page(tmp_path: Path) -> None:
     env = memory_environment()
     env.from_collection([1, 2, 3]).map(Waits(tmp_path / "go")).name("waits").print()
     job = env.execute_async("by hand")
-    with JobPage() as page, httpx.Client(base_url=page.address) as client:
+    with JobPage() as page, httpx.Client(base_url=page.address, timeout=120) as client:
         assert client.get("/").status_code == 200
         assert client.get("/firesteel/v1/jobs").status_code == 401
         assert client.post("/firesteel/v1/login", json={"token": "wrong"}).status_code == 401

@@ -90,7 +90,7 @@ class Jobs:
             found.update(self.get(f"{job}/diagnosis"))
             return bool(found["rule"] == rule)
 
-        assert eventually(said, 30), found
+        assert eventually(said), found
         return found
 
     def wait(self) -> None:
@@ -134,8 +134,8 @@ def test_jobs_with_rate_and_last_error(jobs: Jobs) -> None:
 
     failed = jobs.start("broken", broken)
     jobs.wait()
-    assert eventually(lambda: {one["status"] for one in jobs.get("")["jobs"]} == {"RUNNING", "FAILED"}, 30)
-    assert eventually(lambda: by_id(jobs)[running]["rate"], 30)
+    assert eventually(lambda: {one["status"] for one in jobs.get("")["jobs"]} == {"RUNNING", "FAILED"})
+    assert eventually(lambda: by_id(jobs)[running]["rate"])
     rows = by_id(jobs)
     assert rows[running]["lastError"] is None
     assert rows[running]["lag"] is None, "its records have no event time"
@@ -220,7 +220,7 @@ GO_ON = threading.Event()
 
 
 def waits(value: int) -> int:
-    GO_ON.wait(60)
+    GO_ON.wait(300)
     return value
 
 

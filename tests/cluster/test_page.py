@@ -19,7 +19,7 @@ from sparkkit import eventually
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 Opened = Callable[..., Tab]
 

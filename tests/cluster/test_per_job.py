@@ -45,7 +45,7 @@ def test_a_driver_that_kills_itself_is_started_again(tmp_path: Path) -> None:
         command(*ONCE, str(tmp_path / "program.py"), str(tmp_path / "failed")),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert ended.returncode == 0, ended.stderr
     assert [line for line in ended.stdout.splitlines() if line.startswith("number")][-3:] == [
@@ -68,6 +68,6 @@ def test_a_signal_suspends_the_job(tmp_path: Path) -> None:
     said = tmp_path / "out"
     assert eventually(lambda: "starts in STREAMING mode" in said.read_text())
     process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 143
+    assert process.wait(300) == 143
     assert "suspended after" in said.read_text()
     assert not list(place.glob("firesteel-run-*")), "nothing is left behind"

@@ -403,7 +403,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path
     assert "listens at http://127.0.0.1:" in first, first
     yield int(first.strip().rpartition(":")[2]), folder
     process.terminate()
-    said = first + process.communicate(timeout=60)[0]
+    said = first + process.communicate(timeout=300)[0]
     token = (folder / "token").read_text()
     assert process.returncode == 0
     assert token not in said
@@ -413,11 +413,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path
 def test_slow_and_huge_requests_are_bounded(served: tuple[int, Path]) -> None:
     port, folder = served
     # A connection that says nothing is closed.
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as silent:
+    with socket.create_connection(("127.0.0.1", port), timeout=300) as silent:
         silent.sendall(b"GET / HT")
         assert silent.recv(100) == b""
     # Headers without an end are refused.
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as endless:
+    with socket.create_connection(("127.0.0.1", port), timeout=300) as endless:
         endless.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * 100_000)
         assert b" 400 " in endless.recv(100)
     # A body that is too large is refused by what it says of itself, before it comes.
@@ -425,7 +425,7 @@ def test_slow_and_huge_requests_are_bounded(served: tuple[int, Path]) -> None:
     head = (
         f"POST /jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Length: {10**12}\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as large:
+    with socket.create_connection(("127.0.0.1", port), timeout=300) as large:
         large.sendall(head.encode())
         assert b" 413 " in large.recv(100)
     # The token is on no command line.

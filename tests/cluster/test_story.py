@@ -111,7 +111,7 @@ def test_from_submission_to_cancellation(
     assert eventually(lambda: works(after, again))
     stopped = run(capfd, "stop", "--drain", "-p", str(tmp_path / "saved"), again).splitlines()[-1]
     assert Path(stopped).is_dir()
-    assert after.job(again).wait(60) == "FINISHED"
+    assert after.job(again).wait(180) == "FINISHED"
     assert json.loads(run(capfd, "status", again, "--json"))["status"] == "FINISHED"
 
 

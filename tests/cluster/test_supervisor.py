@@ -235,7 +235,7 @@ def test_what_ended_meanwhile_is_found_out(tmp_path: Path, status: str | None, s
         process.send(signal.SIGKILL)
     else:
         finish(first, job.id, status)
-    assert process.wait(10)
+    assert process.wait(120)
     first.supervisor.registry.close()
     with running_cluster(tmp_path / "c", launcher) as second:
         assert has_state(second, job.id, state)
@@ -314,7 +314,7 @@ def test_a_driver_that_is_not_wanted_ends_by_itself(tmp_path: Path) -> None:
     task = Assignment("0" * 32, str(program), (), str(folder.path), attempt=0)
     environment = {**os.environ, "FIRESTEEL_DRIVER": task.text()}
     ended = subprocess.run(
-        [sys.executable, "-m", "firesteel.cluster.driver"], env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "firesteel.cluster.driver"], env=environment, capture_output=True, text=True, timeout=300
     )
     assert ended.returncode == 75
     assert "Driver 0 of job 00000000000000000000000000000000 is not wanted: 1 is." in ended.stderr
@@ -354,7 +354,7 @@ def test_a_driver_whose_process_was_not_noted_is_found(tmp_path: Path) -> None:
         assert folder.log(3).stat().st_mode & 0o077 == 0
     finally:
         process.send(signal.SIGKILL)
-        process.wait(10)
+        process.wait(120)
         process.reap()
     assert adopted(folder, 3, process) is None
 

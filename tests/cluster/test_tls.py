@@ -66,7 +66,7 @@ def test_commands_over_https(
 def test_the_cookie_is_for_https_only(running: RunningCluster, certificate: tuple[Path, Path]) -> None:
     context = ssl.create_default_context(cafile=str(certificate[0]))
     port = int(running.address.rpartition(":")[2])
-    line = http.client.HTTPSConnection("localhost", port, context=context, timeout=30)
+    line = http.client.HTTPSConnection("localhost", port, context=context, timeout=120)
     token = (running.folder / "token").read_text()
     line.request("POST", "/firesteel/v1/login", json.dumps({"token": token}), {"Content-Type": "application/json"})
     answer = line.getresponse()

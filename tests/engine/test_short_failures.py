@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sparkkit import run_script, script_environment, write_script
+from sparkkit import SCRIPT_SECONDS, run_script, script_environment, write_script
 
 from firesteel.common import Configuration
 from firesteel.datastream import StreamExecutionEnvironment
@@ -61,7 +61,7 @@ def test_firesteel_run(verbose: bool, tmp_path: Path) -> None:
         [sys.executable, "-m", "firesteel.cli", "run", *options, "-m", "memory", str(path)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=SCRIPT_SECONDS,
         env=script_environment(),
         check=False,
     )

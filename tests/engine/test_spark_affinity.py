@@ -42,7 +42,6 @@ class NumberedByKey(KeyedProcessFunction):
         yield "process", self.subtask, os.getpid(), self.calls, 1
 
 
-@pytest.mark.timeout(240)
 def test_a_subtask_keeps_its_process_and_its_function_object_through_many_batches() -> None:
     env = spark_env(3, {"firesteel.batch.max-records": "50"})
     numbers = env.from_source(NumberSequenceSource(0, 299), WatermarkStrategy.no_watermarks(), "numbers")
@@ -58,7 +57,6 @@ def test_a_subtask_keeps_its_process_and_its_function_object_through_many_batche
             assert {record[4] for record in mine} == {1}, "opened once"
 
 
-@pytest.mark.timeout(240)
 def test_a_killed_process_fails_the_batch_and_its_successor_serves_the_next_job(
     tmp_path: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

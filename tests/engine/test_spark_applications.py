@@ -84,9 +84,9 @@ APPLICATION = """
     ]
     for job in jobs:
         job.start()
-    read.wait(120)
+    read.wait(300)
     during = snapshot()
-    seen.wait(120)
+    seen.wait(300)
     for job in jobs:
         job.join()
     after = snapshot()

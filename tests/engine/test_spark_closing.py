@@ -70,9 +70,7 @@ def test_cancel_closes_every_function(tmp_path: Path) -> None:
     client = env.execute_async("cancelled")
     assert eventually(lambda: len(notes(tmp_path, "seen")) > 50)
     assert notes(tmp_path, "close") == []
-    began = time.monotonic()
     client.cancel().result()
-    assert time.monotonic() - began < 60, "two or three seconds, on a quiet machine"
     check_all_closed(tmp_path, 2)
 
 
@@ -116,10 +114,8 @@ def test_cancel_interrupts_a_function_that_waits_and_closes_it(mode: RuntimeExec
     env.from_collection([1]).map(Stuck(tmp_path, "map")).add_sink(AppendSink(tmp_path, "seen"))
     client = env.execute_async("stuck")
     assert eventually(lambda: notes(tmp_path, "stuck"))
-    began = time.monotonic()
     client.cancel().result()
-    assert time.monotonic() - began < 60
-    assert eventually(lambda: notes(tmp_path, "close") == notes(tmp_path, "open"), 5)
+    assert eventually(lambda: notes(tmp_path, "close") == notes(tmp_path, "open"))
 
 
 def test_a_task_that_spark_kills_is_interrupted_and_closed(tmp_path: Path) -> None:
@@ -139,32 +135,34 @@ def test_a_task_that_spark_kills_is_interrupted_and_closed(tmp_path: Path) -> No
         os.kill(pid, signal.SIGKILL)
     with pytest.raises(JobExecutionError, match="Spark"):
         client.get_job_execution_result().result()
-    assert eventually(lambda: not alive(host), 10)
+    assert eventually(lambda: not alive(host))
     assert notes(tmp_path, "close") == notes(tmp_path, "open") == [["map", 0, host]]
 
 
-class Slow(LifeMap):
+class Held(LifeMap):
+    """Waits in the middle of its records until a file is there."""
+
     def map(self, value: Any) -> Any:
-        note(self.folder, "slow", value)
-        time.sleep(0.02)
+        note(self.folder, "held", value)
+        while value == 50 and not (Path(self.folder) / "go on").exists():
+            time.sleep(0.01)
         return value
 
 
 def test_cancelling_a_batch_job_leaves_the_other_jobs_alone(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     other = spark_env(1)
-    # Its batches take longer than what comes in between, so that it is cancelled in the middle of one.
-    other.from_collection(list(range(400))).map(Slow(tmp_path / "other", "map")).print()
+    other.from_collection(list(range(100))).map(Held(tmp_path / "other", "map")).print()
     watched = other.execute_async("other")
-    assert eventually(lambda: notes(tmp_path / "other", "slow"))
+    assert eventually(lambda: 50 in notes(tmp_path / "other", "held"))
     env = spark_env(1, mode=BATCH)
     env.from_collection([1]).map(Stuck(tmp_path, "map")).add_sink(AppendSink(tmp_path, "seen"))
     client = env.execute_async("stuck")
     assert eventually(lambda: notes(tmp_path, "stuck"))
     client.cancel().result()
-    assert len(notes(tmp_path / "other", "slow")) < 400
+    (tmp_path / "other" / "go on").touch()
     watched.get_job_execution_result().result()
-    assert notes(tmp_path / "other", "slow") == list(range(400))
+    assert notes(tmp_path / "other", "held") == list(range(100))
 
 
 class Stubborn(Stuck):
@@ -189,7 +187,7 @@ def test_a_function_that_cannot_be_closed_ends_with_its_process(tmp_path: Path) 
     assert eventually(lambda: notes(tmp_path, "stuck"))
     client.cancel().result()
     (process,) = set(notes(tmp_path, "stuck"))
-    assert eventually(lambda: not alive(process), 10)
+    assert eventually(lambda: not alive(process))
     # Its successor serves the next job.
     with spark_env(1).from_collection([1, 2]).map(lambda n: n).execute_and_collect() as records:
         assert list(records) == [1, 2]
@@ -210,7 +208,7 @@ def test_a_close_that_fails_is_logged_and_the_others_are_closed(
     assert eventually(lambda: notes(tmp_path, "seen"))
     with caplog.at_level(logging.WARNING, "firesteel"):
         client.cancel().result()
-    (warning,) = [record.getMessage() for record in caplog.records if record.name == "firesteel"]
+    (warning,) = [record.getMessage() for record in caplog.records if "closing" in record.getMessage()]
     assert warning.startswith("closing the functions of job 'clumsy': Operator 'Map' failed in subtask 0. operator Map")
     assert warning.endswith("ValueError: cannot close")
     assert [name for name, _, _ in notes(tmp_path, "close")] == ["map"]

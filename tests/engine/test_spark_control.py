@@ -52,7 +52,7 @@ def start(name: str) -> Any:
     pairs = numbers.map(lambda n: (n % 2, 1), output_type=Types.TUPLE([Types.LONG(), Types.LONG()]))
     pairs.key_by(lambda pair: pair[0]).sum(1).uid("sum").add_sink(_Nothing())
     job = env.execute_async(name)
-    assert eventually(lambda: job.inbox.progress.records > 0, 120)  # type: ignore[attr-defined]
+    assert eventually(lambda: job.inbox.progress.records > 0)  # type: ignore[attr-defined]
     return job
 
 

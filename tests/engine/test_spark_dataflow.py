@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -85,8 +84,10 @@ def test_a_program_with_everything_is_one_query(
     both.get_side_output(BIG).add_sink(AppendSink(tmp_path, "side-sink"))
     two.map(str).print()
 
+    # A job of a test before may be on its way out.
+    others = {query.name for query in active_queries()}
     client = env.execute_async("everything")
-    active = [query.name for query in active_queries()]
+    active = [query.name for query in active_queries() if query.name not in others]
     result = client.get_job_execution_result().result()
 
     assert len(active) == 1
@@ -242,9 +243,8 @@ def test_two_jobs_run_side_by_side(tmp_path: Path) -> None:
     ]
     for thread in threads:
         thread.start()
-    deadline = time.monotonic() + 120
     for thread in threads:
-        thread.join(deadline - time.monotonic())
+        thread.join()
     assert len(outcomes) == 2
     for job in ("first", "second"):
         assert sorted(notes(tmp_path, job)) == sorted([key, n] for key in range(3) for n in range(1, 21))

@@ -56,7 +56,7 @@ def test_two_jobs_that_start_at_once_have_each_their_own_partitions(
     """Both have set their number of partitions when the first query starts."""
     users = SparkSession.builder.getOrCreate()
     before = (users.conf.getAll, spark.conf.getAll)
-    both = threading.Barrier(2, timeout=120)
+    both = threading.Barrier(2, timeout=300)
     make = CheckpointFolder.make_query_folder
 
     def wait(folder: CheckpointFolder) -> None:

@@ -109,7 +109,7 @@ def test_pipelined_and_public_calls_give_the_same(spark: SparkSession, tmp_path:
         .start()
     )
     try:
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(300)
     finally:
         query.stop()
     known: dict[bytes, bytes] = {}

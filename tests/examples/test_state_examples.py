@@ -97,7 +97,7 @@ def test_duplicates_are_found_by_many_subtasks_too(run: Any) -> None:
     assert sorted(lines) == EXPECTED["state_deduplication.py"]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", ["state_periodic_views.py", "state_buffering_sink.py", "state_pattern_detector.py"])
 def test_prints_the_same_on_spark(run: Any, name: str) -> None:
     assert run(name, master="local") == EXPECTED[name]

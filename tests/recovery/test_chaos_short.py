@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import pytest
 from postgreskit import Database
 
 from chaos.check import compare, without_faults
@@ -15,7 +14,6 @@ from chaos.processes import Process, executors, python_workers
 from chaos.scenario import Scenario, run_scenario
 
 
-@pytest.mark.timeout(280)
 def test_a_driver_and_a_worker_are_killed(database: Database, tmp_path: Path) -> None:
     # Seed 1: first the driver, then a worker.
     scenario = Scenario("short", ("driver", "worker"), kills=2, seed=1, gap=(0.2, 0.8), spare=1)

@@ -228,11 +228,11 @@ def test_a_batch_job_on_spark_whose_commit_failed_is_not_run_again(tmp_path: Pat
 def test_what_spark_has_logged_is_committed_though_no_batch_follows(tmp_path: Path) -> None:
     """Records trickle: the next batch may be far away."""
     (folder,) = ledgers(tmp_path)[:1]
-    env = spark_env(1, {"firesteel.batch.interval": "60 s"})
+    env = spark_env(1, {"firesteel.batch.interval": "1 h"})
     source = DataGeneratorSource(lambda index: index, records_per_second=1000)
     env.from_source(source, NONE, "numbers").sink_to(Ledger(folder))
     client = env.execute_async()
-    assert eventually(lambda: ended(folder)["committed"] == 1, 30)
+    assert eventually(lambda: ended(folder)["committed"] == 1)
     client.cancel().result()
     seen = visible(folder)
     assert seen == list(range(len(seen)))
@@ -262,7 +262,6 @@ KILLED = """
 """
 
 
-@pytest.mark.timeout(400)
 def test_a_driver_killed_inside_the_protocol_goes_on_when_started_again(tmp_path: Path) -> None:
     """Between the log and Spark's commit log; then with half of the sinks done. Between Spark's commit log and the
     first commit, the tests with PostgreSQL and Kafka kill it."""

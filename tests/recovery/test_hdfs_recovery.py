@@ -74,7 +74,7 @@ def test_killed_refused_saved_and_restored(hdfs: HdfsFolder, monkeypatch: pytest
     paths = f"{REPOSITORY}:{REPOSITORY}/tests:{REPOSITORY}/tools"
     driver = subprocess.Popen([sys.executable, __file__, base], env=script_environment(PYTHONPATH=paths))
     try:
-        assert eventually(lambda: written("a"), 120)
+        assert eventually(lambda: written("a"))
         driver.send_signal(signal.SIGKILL)
     finally:
         end_process(driver)
@@ -88,6 +88,7 @@ def test_killed_refused_saved_and_restored(hdfs: HdfsFolder, monkeypatch: pytest
     second: Any = program(base, 2, **settings).execute_async("second")
     assert eventually(lambda: written("a", "b"))
     assert json.loads(hdfs.files.read(lease))["token"] != left["token"]
+    monkeypatch.setattr(folder_lease, "SECONDS", 300.0)
     with pytest.raises(CheckpointError, match=r"folder hdfs://.*/checkpoints/job is in use by job 'second'"):
         program(base, 2, **settings).execute("intruder")
 

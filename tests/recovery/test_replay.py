@@ -91,7 +91,7 @@ def test_a_job_that_had_finished_finishes_again_at_once(tmp_path: Path) -> None:
         env = spark_env(2, config)
         build(env, folder, None)
         client = env.execute_async(f"{run} run")
-        ended = eventually(lambda client=client: client.get_job_status().result() is not JobStatus.RUNNING, 60)
+        ended = eventually(lambda client=client: client.get_job_status().result() is not JobStatus.RUNNING)
         client.cancel().result()
         assert ended, f"the {run} run should end by itself"
         client.get_job_execution_result().result()

@@ -6,7 +6,6 @@ import errno
 import logging
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -159,12 +158,11 @@ def test_without_checkpoints_a_failure_ends_the_job() -> None:
 def test_with_checkpoints_a_job_is_restarted() -> None:
     crash = Crash(times=1)
     env = memory_env(config={"restart-strategy.exponential-delay.initial-backoff": "20 ms"})
-    env.enable_checkpointing(60_000)
-    began = time.monotonic()
+    # Input that ends does not wait for checkpoints: this would take an hour.
+    env.enable_checkpointing(3_600_000)
     with counted(env, crash).execute_and_collect() as records:
         check(list(records))
     assert crash.count == 1
-    assert time.monotonic() - began < 20, "input that ends does not wait for checkpoints"
 
 
 def test_the_last_failure_is_told_when_restarts_are_used_up() -> None:
@@ -306,13 +304,11 @@ def test_a_full_disk_passes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("where", ENGINES)
 def test_a_job_is_cancelled_while_it_waits(where: str) -> None:
-    env = ENGINES[where](1, fixed(5, delay="10 min"))
+    env = ENGINES[where](1, fixed(5, delay="1 h"))
     counted(env, Crash(times=None), at=0).print()
     client = env.execute_async()
-    assert eventually(lambda: client.get_job_status().result() is JobStatus.RESTARTING, 60)
-    began = time.monotonic()
+    assert eventually(lambda: client.get_job_status().result() is JobStatus.RESTARTING)
     client.cancel().result()
-    assert time.monotonic() - began < 60
     assert client.get_job_status().result() is JobStatus.CANCELED
     with pytest.raises(JobCancelledError):
         client.get_job_execution_result().result()
@@ -338,7 +334,7 @@ def test_cancelling_keeps_or_deletes_the_folder(retain: bool, tmp_path: Path, ca
         return env.execute_async("kept")
 
     client = start()
-    assert eventually(lambda: client.get_checkpoint_statistics().result().completed > 1, 60)
+    assert eventually(lambda: client.get_checkpoint_statistics().result().completed > 1)
     client.cancel().result()
     if not retain:
         assert list(tmp_path.iterdir()) == []
@@ -350,7 +346,7 @@ def test_cancelling_keeps_or_deletes_the_folder(retain: bool, tmp_path: Path, ca
     sources = tmp_path / "kept" / "firesteel-sources"
     assert (sources / "coordinator-feedback.json").exists(), "for the next driver's coordinator"
     client = start()
-    assert eventually(lambda: client.get_checkpoint_statistics().result().completed > 0, 60)
+    assert eventually(lambda: client.get_checkpoint_statistics().result().completed > 0)
     client.cancel().result()
     statistics = client.get_checkpoint_statistics().result()
     assert statistics.restored == 1

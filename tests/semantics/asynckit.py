@@ -45,6 +45,28 @@ def threads_of_operators() -> list[str]:
     return [thread.name for thread in new if thread.name.startswith("async wait operator")]
 
 
+class Clock:
+    """The time of event loops, where a test holds it: it moves when a function says so, however busy the machine is."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def move(self, milliseconds: int) -> None:
+        """Once all requests that are about to start have started."""
+        asyncio.get_running_loop().call_soon(self._move, milliseconds / 1000)
+
+    def _move(self, seconds: float) -> None:
+        self.now += seconds
+
+
+CLOCK = Clock()
+
+
+@pytest.fixture
+def held_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asyncio.BaseEventLoop, "time", lambda loop: CLOCK.now)
+
+
 class Later(AsyncFunction):
     """Waits so many milliseconds as a record's second field says."""
 

@@ -68,8 +68,8 @@ def slow_numbers(per_second: float = 50) -> Source:
     return DataGeneratorSource(lambda index: index, records_per_second=per_second)
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 10) -> bool:
-    """Whether a condition comes true in time."""
+def eventually(condition: Callable[[], bool], seconds: float = 120) -> bool:
+    """Whether a condition comes true. The time only ends a test that hangs."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():
@@ -100,7 +100,7 @@ class LineServer:
                 client.sendall(script)
                 self.served += 1
                 if self._keep and number == len(self._scripts) - 1:
-                    self._done.wait(20)
+                    self._done.wait(600)
 
     def __enter__(self) -> LineServer:
         self._thread.start()
@@ -114,4 +114,4 @@ class LineServer:
         with socket.socket() as knock:
             knock.connect_ex(("127.0.0.1", self.port))
         self._socket.close()
-        self._thread.join(5)
+        self._thread.join(60)

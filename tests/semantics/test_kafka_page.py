@@ -12,7 +12,7 @@ from kafkakit import Broker
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "kafka.md"
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_the_page_is_a_program(broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "\n".join(re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
     clicks, counts = broker.topic(["ada", "bob", "ada"]), broker.topic()

@@ -14,7 +14,7 @@ from firesteel.datastream.connectors.kafka import KafkaSinkBuilder
 from firesteel.errors import JobExecutionError
 from firesteel.testing import run_pipeline
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 def write(sink: KafkaSinkBuilder, values: list[str], **more: Any) -> None:

@@ -44,7 +44,7 @@ from firesteel.errors import (
 )
 from firesteel.testing import memory_environment, run_pipeline
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 Reader, Writer = ConfluentRegistryAvroDeserializationSchema, ConfluentRegistryAvroSerializationSchema
 NO_ACCOUNT = "http://127.0.0.1:1"

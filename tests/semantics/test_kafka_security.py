@@ -20,7 +20,7 @@ from firesteel.datastream.connectors.kafka import DeliveryGuarantee, KafkaSink, 
 from firesteel.errors import ConfigurationError, JobExecutionError
 from firesteel.testing import run_pipeline
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 FIVE = [f"v{n}" for n in range(5)]
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 

@@ -26,7 +26,7 @@ from firesteel.datastream.connectors.kafka import (
 from firesteel.errors import ConnectorError, FailureKind, JobExecutionError, ProgramError
 from firesteel.testing import CommitCrashes, CrashPoint, run_pipeline
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 VALUES = [f"v{n}" for n in range(120)]
 
 

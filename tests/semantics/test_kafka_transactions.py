@@ -18,7 +18,7 @@ from firesteel.connectors.kafka.properties import KafkaProperties
 from firesteel.connectors.kafka.transactions import LostTransactionsError, Transaction, Transactions
 from firesteel.errors import ConnectorError, FailureKind
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture

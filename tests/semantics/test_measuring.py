@@ -174,7 +174,7 @@ def test_what_waits_in_sources() -> None:
     env.from_source(endless, WatermarkStrategy.no_watermarks(), "paced").filter(lambda n: False).print()
     job: Any = env.execute_async("waiting")
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while not job.facade.batches().batches and time.monotonic() < deadline:
             time.sleep(0.01)
         first_batch = job.facade.batches().batches[0]

@@ -24,7 +24,7 @@ FOR_EVER = {
 }
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_the_server_is_killed_and_every_row_is_there_once() -> None:
     if (missing := postgreskit.why_not()) is not None:
         pytest.skip(f"no PostgreSQL to test with: {missing}")

@@ -40,16 +40,13 @@ class After(KeyedProcessFunction):
 
 
 @pytest.mark.both_engines
-def test_a_timer_fires_although_no_data_comes(make_env: Any, parallelism: int, engine: str) -> None:
+def test_a_timer_fires_although_no_data_comes(make_env: Any, parallelism: int) -> None:
     with LineServer(b"only line\n") as server:
         env = make_env(parallelism)
         lines = env.socket_text_stream("127.0.0.1", server.port)
         fired = lines.key_by(lambda line: line).process(After(150))
-        began = time.monotonic()
         with fired.execute_and_collect() as records:
             assert next(records) == ("only line", TimeDomain.PROCESSING_TIME, True, True)
-            # On Spark this is mostly the job's start.
-            assert time.monotonic() - began < (20 if engine == "memory" else 60)
 
 
 def test_timers_of_an_endless_source_fire_while_it_runs(make_env: Any, parallelism: int) -> None:

@@ -126,7 +126,7 @@ def test_a_savepoint_before_the_first_record(tmp_path: Path) -> None:
     stream, env = start({})
     stream.print()
     job = env.execute_async("gated")
-    path = job.trigger_savepoint(str(tmp_path / "savepoints")).result(60)
+    path = job.trigger_savepoint(str(tmp_path / "savepoints")).result(150)
     job.cancel()
     (tmp_path / "gate").touch()
     stream, _ = start({"execution.savepoint.path": path})
@@ -197,7 +197,7 @@ def test_a_savepoint_that_fails_leaves_nothing_and_the_job_goes_on(halves: Halve
         assert job.get_job_status().result() is JobStatus.RUNNING
     path = job.stop_with_savepoint(False, str(tmp_path / "saved")).result()
     job.get_job_execution_result().result()
-    reader.join(10)
+    reader.join(150)
     assert [child.name for child in (tmp_path / "saved").iterdir()] == [Path(path).name]
     assert found[0][:2] == ("a", 1)
 

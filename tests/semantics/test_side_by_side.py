@@ -88,7 +88,7 @@ def test_one_savepoint_is_begun_from_twice_at_the_same_time(halves: Halves, tmp_
         started.append(halves.start(counted, steps, True, 2, settings))
     for job, _, reader in started:
         job.get_job_execution_result().result()
-        reader.join(30)
+        reader.join(150)
     for number, (_, found, _) in zip((100, 200), started, strict=True):
         assert sorted(found) == sorted([key, number + n, 6 + n] for key in "ab" for n in range(30))
     more = Counter(json.dumps([key, number + n, 6 + n]) for number in (100, 200) for key in "ab" for n in range(30))

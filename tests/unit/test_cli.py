@@ -205,7 +205,7 @@ def test_version_as_an_option(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_python_m_firesteel() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "firesteel", "--version"], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "firesteel", "--version"], capture_output=True, text=True, timeout=300, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, f"Firesteel {__version__}\n", "")
 
@@ -220,7 +220,7 @@ def test_a_reader_that_has_gone(program) -> None:
             stdout=writer,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
     finally:

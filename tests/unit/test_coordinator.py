@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -299,15 +298,17 @@ class TestTicks:
         clock.now += 1
         assert c.next(start)["batch"] == 2
 
-    def test_the_interval_is_the_least_time_between_batches(self) -> None:
+    def test_the_interval_is_the_least_time_between_batches(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        now = [0.0]
+        simulated = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: None)
+        monkeypatch.setattr("firesteel.engine.coordinator.time", simulated)
         c = coordinator(numbers(100), settings=Settings(max_records=10, interval_ms=150))
         first = c.next(c.initial())
-        began = time.monotonic()
-        assert c.next(first) is first
-        while (second := c.next(first)) is first:
-            pass
-        assert second["batch"] == 2
-        assert time.monotonic() - began > 0.1
+        for moment in (0.0, 0.149):
+            now[0] = moment
+            assert c.next(first) is first
+        now[0] = 0.151
+        assert c.next(first)["batch"] == 2
 
 
 class TestSizes:

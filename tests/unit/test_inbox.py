@@ -177,7 +177,7 @@ def test_a_slow_reader_slows_the_job(driver: Driver) -> None:
     assert taking.is_alive()
     records = driver.inbox.collect("channel")
     assert [next(records) for _ in range(1000)] == list(range(1000))
-    taking.join(5)
+    taking.join(60)
     assert not taking.is_alive()
 
 
@@ -188,7 +188,7 @@ def test_cancelling_frees_a_job_whose_reader_is_gone(driver: Driver) -> None:
     taking.start()
     time.sleep(0.05)
     driver.inbox.cancelled.set()
-    taking.join(5)
+    taking.join(60)
     assert not taking.is_alive()
 
 
@@ -196,6 +196,6 @@ def test_the_end_does_not_wait_for_a_reader(driver: Driver) -> None:
     driver.take(1, *[("collect", COLLECT, [n]) for n in range(256)])
     ending = threading.Thread(target=lambda: driver.inbox.end(None), daemon=True)
     ending.start()
-    ending.join(5)
+    ending.join(60)
     assert not ending.is_alive()
     assert list(driver.inbox.collect("channel")) == list(range(256))

@@ -230,7 +230,7 @@ def test_another_process_with_another_hash_seed_computes_the_same() -> None:
             env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True,
             check=True,
-            timeout=60,
+            timeout=300,
         )
         found: list[int] = json.loads(run.stdout)
         return found

@@ -125,7 +125,7 @@ def test_classes_of_a_script_are_records_keys_and_functions(tmp_path: Path) -> N
     script = tmp_path / "job.py"
     script.write_text(SCRIPT)
     run = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, env=os.environ.copy(), check=False
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=300, env=os.environ.copy(), check=False
     )
     assert run.returncode == 0, run.stderr
     lines = sorted(line.split("> ")[1] for line in run.stdout.splitlines())
@@ -165,7 +165,7 @@ def test_a_worker_finds_the_scripts_classes_in_its_own_main(tmp_path: Path) -> N
             [sys.executable, str(tmp_path / name), str(tmp_path / "job.pickle")],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
         assert run.returncode == 0, run.stderr
@@ -181,7 +181,7 @@ def test_building_a_program_leaves_pyspark_alone() -> None:
         "env.get_execution_plan()\n"
         "print('pyspark' in sys.modules, 'firesteel.engine' in sys.modules)\n"
     )
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=True)
     assert run.stdout == "False False\n"
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from local_server import free_ports
 from sourcekit import read
 
 from firesteel.connectors import record_log
@@ -30,7 +31,7 @@ class Server:
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
-        self._socket.settimeout(10)
+        self._socket.settimeout(120)
         self.port: int = self._socket.getsockname()[1]
         self._client: socket.socket | None = None
 
@@ -52,7 +53,7 @@ class Server:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < end, "nothing happened in time"
         time.sleep(0.002)
@@ -242,15 +243,14 @@ class TestSocket:
 
     def test_it_waits_for_a_server_that_is_not_there_yet(self, tmp_path: Path, monkeypatch: Any) -> None:
         monkeypatch.setattr(socket_module, "RETRY_SECONDS", 0.02)
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            port = taken.getsockname()[1]
+        (port,) = free_ports(1)
         source = SocketEnumerator("127.0.0.1", port)
         source.start(str(tmp_path))
         try:
             assert source.latest(0, 1) == 0
             time.sleep(0.1)
             with socket.create_server(("127.0.0.1", port)) as late:
-                late.settimeout(10)
+                late.settimeout(120)
                 client, _ = late.accept()
                 with client:
                     client.sendall(b"hello\n")

@@ -59,7 +59,7 @@ def run_batch(tasks: Tasks, job: JobPayload) -> StageTask:
 
 
 def wait_for_holders(line: Lifeline) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not line.holders:
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -129,10 +129,16 @@ def test_a_task_that_runs_is_interrupted() -> None:
     job = payload("a", line)
     run_batch(tasks, job)
     wait_for_holders(line)
-    ending = threading.Timer(0.2, line.end)
+    begun = threading.Event()
+    ending = threading.Thread(target=lambda: begun.wait() and line.end())
     ending.start()
+
+    def work() -> None:
+        begun.set()
+        time.sleep(60)
+
     with pytest.raises(JobOver), tasks.running(("a", 0, 0)):
-        time.sleep(10)
+        work()
     ending.join()
     assert EVENTS == ["open", "close"]
 

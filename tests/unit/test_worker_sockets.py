@@ -93,7 +93,7 @@ def scenario(tmp_path: Path, text: str, ends_with: int = 0) -> list[str]:
             [sys.executable, "-c", PRELUDE + textwrap.dedent(text), str(ran)],
             stdout=output,
             stderr=output,
-            timeout=60,
+            timeout=300,
             check=False,
             env={**os.environ, "TMPDIR": str(tmp_path)},
         )

@@ -62,7 +62,7 @@ _HEAD = struct.Struct(">iii")
 _START_OF_INIT = -9
 """PySpark's mark of a task's first message: mark, length, then the partition."""
 _IDLE_SECONDS = 900
-_SECONDS_TO_LEARN = 2.0
+_SECONDS_TO_LEARN = 10.0
 """How long a front waits to learn how its host ended."""
 
 Main = Callable[[Any, Any], None]
