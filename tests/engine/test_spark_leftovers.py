@@ -48,8 +48,8 @@ def callbacks_in_the_jvm(spark: SparkSession) -> int:
 
 
 def test_jobs_leave_no_threads_and_no_descriptors_in_the_driver(spark: SparkSession) -> None:
-    # What is made once for all jobs is there after the first one. A connection that Py4J keeps for another call is closed
-    # by it after half a minute or a minute, and waited for.
+    # What is made once for all jobs is there after the first one. Connections that Py4J keeps for another call are
+    # closed within a minute, which is waited for.
     run_a_job()
     threads, descriptors, callbacks = threads_here(), descriptors_here(), callbacks_in_the_jvm(spark)
     for _ in range(JOBS):

@@ -6,75 +6,29 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from connectedkit import LEFT, MODES, RIGHT, SMALL, Alarm, Label, Numbered, Sides, connected, of_side, timed
 from kit import BATCH, FOREVER, NO_TIME, STREAMING, ascending, first
 
 from firesteel.common import Types
 from firesteel.datastream import (
     CoFlatMapFunction,
     CoMapFunction,
-    ConnectedStreams,
     CoProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
-    MapFunction,
     OutputTag,
     RuntimeContext,
     StreamExecutionEnvironment,
     TimeDomain,
 )
 from firesteel.datastream.state import ValueStateDescriptor
-from firesteel.errors import JobExecutionError, ProgramError
-
-MODES = pytest.mark.parametrize("mode", [STREAMING, BATCH], ids=["streaming", "batch"])
-SMALL = {"firesteel.batch.max-records": "3"}
+from firesteel.errors import JobExecutionError
 
 
 @pytest.fixture(params=[1, 3])
 def parallelism(request: pytest.FixtureRequest) -> int:
     number: int = request.param
     return number
-
-
-class Label(CoMapFunction):
-    """Says where a record came from; None and odd numbers of the second stream vanish."""
-
-    def map1(self, value: Any) -> Any:
-        return None if value is None else ("first", value)
-
-    def map2(self, value: Any) -> Any:
-        return ("second", value) if value % 2 == 0 else None
-
-
-class Sides(CoProcessFunction):
-    """Logs the side, the record, its time and the watermark."""
-
-    def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Iterator[Any]:
-        yield "first", value, ctx.timestamp(), ctx.timer_service().current_watermark()
-
-    def process_element2(self, value: Any, ctx: CoProcessFunction.Context) -> Iterator[Any]:
-        yield "second", value, ctx.timestamp(), ctx.timer_service().current_watermark()
-
-
-class Numbered(KeyedCoProcessFunction):
-    """Numbers a key's records over both streams."""
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.INT()))
-
-    def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterator[Any]:
-        yield "first", ctx.get_current_key(), value, self.next()
-
-    def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterator[Any]:
-        yield "second", ctx.get_current_key(), value, self.next()
-
-    def next(self) -> int:
-        count: int = (self.count.value() or 0) + 1
-        self.count.update(count)
-        return count
-
-
-def of_side(log: list[Any], side: str) -> list[Any]:
-    return [entry[1] for entry in log if entry[0] == side]
 
 
 class TestWithoutKeys:
@@ -173,22 +127,6 @@ class TestWithoutKeys:
         log = run(build, parallelism, mode=mode)
         assert sorted(of_side(log, "first")) == [("a", 1), ("b", 2)], "plain records, without their keys"
         assert sorted(of_side(log, "second")) == [3, 4]
-
-
-LEFT = [("a", 1), ("b", 2), ("a", 3), ("c", 4), ("a", 5)]
-RIGHT = [("a", 2), ("b", 1), ("a", 4), ("b", 9), ("d", 7)]
-
-
-def connected(env: StreamExecutionEnvironment, left: Any = LEFT, right: Any = RIGHT) -> ConnectedStreams:
-    return env.from_collection(left).connect(env.from_collection(right)).key_by(first, first)
-
-
-def timed(env: StreamExecutionEnvironment, left: Any = LEFT, right: Any = RIGHT) -> ConnectedStreams:
-    streams = [
-        env.from_collection(records).assign_timestamps_and_watermarks(ascending()).set_parallelism(1).key_by(first)
-        for records in (left, right)
-    ]
-    return streams[0].connect(streams[1])
 
 
 class TestWithKeys:
@@ -318,23 +256,6 @@ class TestShapes:
         assert plan.count('"input": 1') == plan.count('"input": 2') == 1
 
 
-class Alarm(KeyedCoProcessFunction):
-    """The first stream sets the timer that its record ``(key, time, timer)`` asks for, the second one takes it back."""
-
-    def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterator[Any]:
-        ctx.timer_service().register_event_time_timer(value[2])
-        yield "first", value[0], value[1], ctx.timer_service().current_watermark()
-
-    def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterator[Any]:
-        ctx.timer_service().delete_event_time_timer(value[2])
-        yield "second", value[0], value[1], ctx.timer_service().current_watermark()
-
-    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterator[Any]:
-        assert ctx.time_domain() is TimeDomain.EVENT_TIME
-        assert ctx.timestamp() == timestamp
-        yield "timer", ctx.get_current_key(), timestamp, ctx.timer_service().current_watermark()
-
-
 class TestTime:
     @pytest.mark.both_engines
     @pytest.mark.spark_sample(parallelism=1, mode="batch")
@@ -392,114 +313,3 @@ class TestTime:
 
         log = run(build, parallelism, mode=BATCH)
         assert [entry[0] for entry in log if entry[1] == "a"] == ["second", "second", "first", "first", "first"]
-
-
-def boom(value: Any) -> Any:
-    raise ValueError(f"cannot take {value}")  # the line that raises
-
-
-RAISED = f"{__file__}:{boom.__code__.co_firstlineno + 1} in boom: raise ValueError"
-
-
-class FailingMap(CoMapFunction):
-    def map1(self, value: Any) -> Any:
-        return value
-
-    def map2(self, value: Any) -> Any:
-        return boom(value) if value == ("b", 9) else value
-
-
-class FailingFlatMap(CoFlatMapFunction):
-    def flat_map1(self, value: Any) -> Any:
-        return [value]
-
-    def flat_map2(self, value: Any) -> Any:
-        yield boom(value) if value == ("b", 9) else value
-
-
-class FailingProcess(CoProcessFunction):
-    def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Iterator[Any]:
-        yield value
-
-    def process_element2(self, value: Any, ctx: CoProcessFunction.Context) -> Iterator[Any]:
-        yield boom(value) if value == ("b", 9) else value
-
-
-class TestMistakes:
-    @MODES
-    @pytest.mark.parametrize("keyed", [False, True], ids=["without keys", "with keys"])
-    @pytest.mark.parametrize(
-        ("method", "function"),
-        [("map", FailingMap()), ("flat_map", FailingFlatMap()), ("process", FailingProcess())],
-        ids=["map", "flat_map", "process"],
-    )
-    def test_a_failure_names_operator_line_and_element(
-        self, make_env: Any, method: str, function: Any, keyed: bool, mode: Any
-    ) -> None:
-        env = make_env(2, mode=mode)
-        both = connected(env) if keyed else env.from_collection(LEFT).connect(env.from_collection(RIGHT))
-        getattr(both, method)(function).name("merge").print()
-        with pytest.raises(JobExecutionError) as caught:
-            env.execute()
-        lines = str(caught.value).splitlines()
-        assert lines[0].startswith("Operator 'merge' failed in subtask")
-        assert lines[1].startswith(f"  operator  merge, built at {__file__}:")
-        assert lines[2].startswith(f"  raised    at {RAISED}")
-        assert lines[3:] == ["  element   ('b', 9)", "  ValueError: cannot take ('b', 9)"]
-
-    def test_a_failure_of_a_timer_names_it(self, run: Any) -> None:
-        class Failing(Alarm):
-            def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterator[Any]:
-                yield boom(timestamp)
-
-        with pytest.raises(JobExecutionError, match="element   timer 50 of key 'a'"):
-            run(lambda env: timed(env, [("a", 1, 50)], [("a", 1, 7)]).process(Failing()))
-
-    def test_timers_without_keys_are_refused(self, run: Any) -> None:
-        class Setting(Sides):
-            def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Iterator[Any]:
-                ctx.timer_service().register_event_time_timer(1)
-                yield value
-
-        with pytest.raises(JobExecutionError, match=r"Timers belong to a key.*Call key_by\(\) first"):
-            run(lambda env: env.from_collection([1]).connect(env.from_collection([2])).process(Setting()))
-
-    def test_functions_of_the_wrong_kind_are_refused(self, make_env: Any) -> None:
-        class Plain(MapFunction):
-            def map(self, value: Any) -> Any:
-                return value
-
-        env = make_env()
-        both = env.from_collection([1]).connect(env.from_collection([2]))
-        with pytest.raises(
-            ProgramError, match=r"^map\(\) of connected streams takes an instance of CoMapFunction, got"
-        ):
-            both.map(Plain())  # type: ignore[arg-type]
-        with pytest.raises(ProgramError, match=r"^flat_map\(\) .* an instance of CoFlatMapFunction, got function"):
-            both.flat_map(lambda value: [value])  # type: ignore[arg-type]
-        with pytest.raises(ProgramError, match=r"CoProcessFunction or KeyedCoProcessFunction, got int 7"):
-            both.process(7)  # type: ignore[arg-type]
-        with pytest.raises(ProgramError, match=r"got the class Label itself. Pass an instance: Label\(\)"):
-            both.map(Label)  # type: ignore[arg-type]
-
-    @pytest.mark.parametrize("keyed", [0, 1])
-    def test_a_keyed_function_needs_two_keyed_streams(self, make_env: Any, keyed: int) -> None:
-        env = make_env()
-        streams = [env.from_collection([("a", 1)]), env.from_collection([("a", 2)])]
-        streams[keyed] = streams[keyed].key_by(first)
-        with pytest.raises(ProgramError, match="A KeyedCoProcessFunction needs two keyed streams"):
-            streams[0].connect(streams[1]).process(Numbered())
-
-    def test_keys_of_different_types_are_refused(self, make_env: Any) -> None:
-        env = make_env()
-        left = env.from_collection([1]).key_by(lambda n: n, Types.INT())
-        right = env.from_collection([1]).key_by(str, Types.STRING())
-        with pytest.raises(ProgramError, match="must be of one type, these are INT and STRING"):
-            left.connect(right).process(Numbered())
-
-    def test_what_cannot_be_connected(self, make_env: Any) -> None:
-        stream = make_env().from_collection([1])
-        with pytest.raises(ProgramError, match="Streams of different environments"):
-            stream.connect(make_env().from_collection([1]))
-        with pytest.raises(ProgramError, match=r"connect\(\) takes another DataStream, got list \[1\]"):
-            stream.connect([1])

@@ -1,4 +1,4 @@
-"""The file sink: formats, buckets, rolling, names, and what readers see, through crashes."""
+"""The file sink: formats, buckets, rolling, names, and what readers see."""
 
 from __future__ import annotations
 
@@ -12,14 +12,10 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 import pytest
+from filesinkkit import NONE, TEXT, ByRest, Moment, flat, hidden, lines, visible
 from kit import BATCH
 
-from firesteel.common import Encoder, Row, Types, WatermarkStrategy
-from firesteel.connectors.files.committer import FileCommitter
-from firesteel.connectors.files.layout import Layout
-from firesteel.connectors.files.parts import Finished, InProgress
-from firesteel.connectors.files.writer import FileWriter
-from firesteel.datastream.connectors.base import CommitterContext, SinkIdentity, WriterContext
+from firesteel.common import Encoder, Row, Types
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.file_system import (
     BucketAssigner,
@@ -31,36 +27,7 @@ from firesteel.datastream.connectors.file_system import (
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.formats.parquet import ParquetBulkWriters
 from firesteel.errors import JobExecutionError, ProgramError
-from firesteel.filesystems import LOCAL
-from firesteel.testing import CommitCrashes, CrashPoint, memory_environment
-
-NONE = WatermarkStrategy.no_watermarks()
-FLAT = BucketAssigner.base_path_bucket_assigner()
-TEXT = Encoder.simple_string_encoder()
-RESTART = {
-    "restart-strategy.type": "fixed-delay",
-    "restart-strategy.fixed-delay.attempts": "3",
-    "restart-strategy.fixed-delay.delay": "0 ms",
-    "firesteel.batch.max-records": "10",
-}
-
-
-def flat(folder: Path, encoder: Encoder = TEXT) -> Any:
-    return FileSink.for_row_format(str(folder), encoder).with_bucket_assigner(FLAT)
-
-
-def visible(folder: Path) -> list[Path]:
-    """What a reader sees."""
-    return sorted(file for file in folder.rglob("*") if file.is_file() and file.name[0] not in "._")
-
-
-def hidden(folder: Path) -> list[str]:
-    return sorted(file.name for file in folder.rglob(".*") if file.is_file())
-
-
-def lines(folder: Path) -> list[str]:
-    return [line for file in visible(folder) for line in file.read_text().splitlines()]
-
+from firesteel.testing import memory_environment
 
 # Formats
 
@@ -138,14 +105,6 @@ def test_what_does_not_fit_the_columns_is_told(tmp_path: Path) -> None:
     assert visible(tmp_path) == []
 
 
-# Buckets and names
-
-
-class ByRest(BucketAssigner):
-    def get_bucket_id(self, element: Any, context: Any) -> str:
-        return f"rest={element % 3}"
-
-
 def test_buckets_of_ones_own(tmp_path: Path) -> None:
     env = memory_environment()
     sink = FileSink.for_row_format(str(tmp_path), TEXT).with_bucket_assigner(ByRest()).build()
@@ -171,14 +130,6 @@ def test_a_bucket_stays_in_its_folder(bucket: Any, tmp_path: Path) -> None:
     with pytest.raises(JobExecutionError, match="ProgramError"):
         env.execute()
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
-
-
-class Moment:
-    def __init__(self, milliseconds: int) -> None:
-        self.milliseconds = milliseconds
-
-    def current_processing_time(self) -> int:
-        return self.milliseconds
 
 
 def test_buckets_by_time() -> None:
@@ -292,189 +243,6 @@ def test_cancelling_shows_what_was_complete(tmp_path: Path) -> None:
     assert seen == [str(n) for n in range(len(seen))]
     assert seen
     assert hidden(tmp_path) == []
-
-
-# Crashes
-
-
-class Watching(RollingPolicy):
-    """Rolls by size, so that parts of every kind are there when the crash comes."""
-
-    def should_roll_on_checkpoint(self, part: PartFileInfo) -> bool:
-        return part.size > 25
-
-    def should_roll_on_event(self, part: PartFileInfo, element: Any) -> bool:
-        return part.size > 50
-
-    def should_roll_on_processing_time(self, part: PartFileInfo, current_time: int) -> bool:
-        return False
-
-
-@pytest.mark.parametrize("policy", [RollingPolicy.default_rolling_policy(), Watching()], ids=["one part", "many parts"])
-@pytest.mark.parametrize("crash_in", [1, 2, 3])
-@pytest.mark.parametrize("point", list(CrashPoint))
-def test_every_record_once_through_crashes(
-    point: CrashPoint, crash_in: int, policy: RollingPolicy, tmp_path: Path
-) -> None:
-    sides = [tmp_path / "left", tmp_path / "right"]
-    with CommitCrashes({point: ["pass"] * crash_in + ["error"]}) as crashes:
-        env = memory_environment(2, config={**RESTART, **crashes.config})
-        numbers = env.from_source(NumberSequenceSource(0, 59), NONE, "numbers").key_by(lambda n: n % 7)
-        for side in sides:
-            sink = FileSink.for_row_format(str(side), Encoder.json_encoder()).with_bucket_assigner(ByRest())
-            numbers.map(int).sink_to(sink.with_rolling_policy(policy).build())
-        env.execute()
-        assert crashes.reached(point) > crash_in
-    for side in sides:
-        assert sorted(map(int, lines(side))) == list(range(60))
-        assert hidden(side) == []
-
-
-def test_parquet_through_crashes(tmp_path: Path) -> None:
-    with CommitCrashes({CrashPoint.LOGGED: ["error"], CrashPoint.BEFORE_COMMIT: ["pass", "error"]}) as crashes:
-        env = memory_environment(2, config={**RESTART, **crashes.config})
-        numbers = env.from_source(NumberSequenceSource(0, 59), NONE, "numbers")
-        factory = ParquetBulkWriters.for_row_type(Types.TUPLE([Types.LONG()]))
-        numbers.map(lambda n: (n,)).sink_to(FileSink.for_bulk_format(str(tmp_path), factory).build())
-        env.execute()
-    found = [row["f0"] for file in visible(tmp_path) for row in pyarrow.parquet.read_table(file).to_pylist()]
-    assert sorted(found) == list(range(60))
-    assert hidden(tmp_path) == []
-
-
-# The writer and the committer by hand
-
-
-class Bench:
-    """One subtask's writer and the committer of a sink."""
-
-    def __init__(self, folder: Path, policy: RollingPolicy | None = None) -> None:
-        self.folder = folder
-        self.settings = (
-            flat(folder).with_rolling_policy(policy or RollingPolicy.default_rolling_policy()).build()._settings
-        )
-        self.identity = SinkIdentity()
-
-    def committer(self) -> FileCommitter:
-        return FileCommitter(str(self.folder), CommitterContext(self.identity))
-
-    def writer(self, subtask: int = 0) -> FileWriter:
-        return FileWriter(self.settings, WriterContext(self.identity, subtask, 2, clock=lambda: 0))
-
-    @staticmethod
-    def batch(writer: FileWriter, *values: Any, last: bool = False) -> list[Any]:
-        for value in values:
-            writer.write(value, Moment(0))  # type: ignore[arg-type]
-        writer.flush(last)
-        return writer.prepare_commit()
-
-
-def test_only_what_grew_is_prepared_again(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    writer, committer = bench.writer(), bench.committer()
-    first = bench.batch(writer, "a")
-    committer.commit(first)
-    assert isinstance(first[0], InProgress)
-    assert bench.batch(writer) == []
-    (grown,) = bench.batch(writer, "b")
-    assert (grown.path, grown.length) == (first[0].path, 4)
-
-
-def test_committing_twice_changes_nothing(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    committables = bench.batch(bench.writer(), "a", last=True)
-    bench.committer().commit(committables)
-    again = bench.committer()
-    again.recover(committables)
-    again.recover_and_commit(committables)
-    assert lines(tmp_path) == ["a"]
-    # A consumer took it: it does not come back, and is no reason to fail.
-    visible(tmp_path)[0].unlink()
-    again.recover(committables)
-    again.recover_and_commit(committables)
-    assert visible(tmp_path) == []
-
-
-def test_a_finished_part_that_is_gone_is_an_error(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    (part,) = bench.batch(bench.writer(), "a", last=True)
-    assert isinstance(part, Finished)
-    Path(Layout(str(tmp_path), "", LOCAL).hidden(part.path)).unlink()
-    with pytest.raises(FileNotFoundError, match=r"is gone, and .* is not there either"):
-        bench.committer().commit([part])
-
-
-def test_the_run_of_a_batch_that_did_not_count_is_left_behind(tmp_path: Path) -> None:
-    """Its task was done, but what it sent never reached the driver; the batch came again, to the same writer."""
-    bench = Bench(tmp_path)
-    writer, committer = bench.writer(), bench.committer()
-    committer.commit(bench.batch(writer, "a"))
-    bench.batch(writer, "b")
-    committer.commit(bench.batch(writer, "b"))
-    committer.commit(bench.batch(writer, "c", last=True))
-    committer.recover([])
-    assert sorted(lines(tmp_path)) == ["a", "b", "c"]
-    assert hidden(tmp_path) == []
-
-
-def test_a_subtask_that_moves_to_and_fro(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    one, two, committer = bench.writer(), bench.writer(), bench.committer()
-    committer.commit(bench.batch(one, "a"))
-    assert visible(tmp_path) == []
-    committer.commit(bench.batch(two, "b"))
-    assert lines(tmp_path) == ["a"], "what the first writer had is closed"
-    committer.commit(bench.batch(one, "c"))
-    assert sorted(lines(tmp_path)) == ["a", "b"]
-    committer.commit(bench.batch(one, "d", last=True))
-    assert sorted(lines(tmp_path)) == ["a", "b", "c", "d"]
-    assert hidden(tmp_path) == []
-
-
-def test_another_subtask_is_left_alone(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    one, two, committer = bench.writer(0), bench.writer(1), bench.committer()
-    committer.commit(bench.batch(one, "a") + bench.batch(two, "b"))
-    committer.commit(bench.batch(two, "c"))
-    assert visible(tmp_path) == []
-
-
-def test_a_task_that_goes_on_after_it_was_given_up_does_no_harm(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    writer = bench.writer()
-    bench.committer().commit(bench.batch(writer, "a"))
-    bench.committer().recover([])
-    bench.batch(writer, "ghost", last=True)
-    assert lines(tmp_path) == ["a"]
-    bench.committer().recover([])
-    assert lines(tmp_path) == ["a"]
-    assert hidden(tmp_path) == []
-
-
-@pytest.mark.parametrize("step", ["os.remove", "os.rename"])
-def test_a_crash_while_recovering(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Bench(tmp_path)
-    bench.committer().commit(bench.batch(bench.writer(), "a"))
-
-    def crash(*given: Any) -> None:
-        raise OSError("power is gone")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(step, crash)
-        with pytest.raises(OSError, match="power is gone"):
-            bench.committer().recover([])
-    assert visible(tmp_path) == []
-    bench.committer().recover([])
-    assert lines(tmp_path) == ["a"]
-    assert hidden(tmp_path) == []
-
-
-def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
-    (tmp_path / ".part-fs-0000-0.inprogress").write_text("another sink's")
-    (tmp_path / "mine.txt").write_text("a user's")
-    bench = Bench(tmp_path)
-    bench.committer().recover([])
-    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_wrong_arguments_are_told(tmp_path: Path) -> None:

@@ -1,37 +1,27 @@
-"""The facade of jobs: commands and answers, running jobs and those that have ended, the commands that show them."""
+"""The facade of jobs: commands and answers, jobs that run and jobs that fail."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
-import tempfile
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from facadekit import Counted, Itself, endless, environment, own_runtime_folder  # noqa: F401 - fixtures
 from sparkkit import eventually
 
 from firesteel.cli import main
 from firesteel.common import Configuration, JobStatus, Types, WatermarkStrategy
-from firesteel.common.watermark_strategy import TimestampAssigner
-from firesteel.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
-from firesteel.datastream.connectors.datagen import DataGeneratorSource
-from firesteel.engine import job_records
-from firesteel.engine.control import ControlSocket, RunningJob, ask, jobs_folder, running_jobs
+from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.engine.control import ask, running_jobs
 from firesteel.engine.facade import (
     COMMANDS,
     BatchSummary,
-    Cancel,
     CheckpointStatistics,
     CheckpointSummary,
     Command,
-    GetStatus,
     JobBatches,
     JobDetails,
     JobExceptions,
@@ -51,49 +41,8 @@ from firesteel.engine.facade import (
     request_of,
 )
 from firesteel.engine.facade.encoding import decoded, encoded
-from firesteel.errors import ConfigurationError, FiresteelError, JobCommandError, JobExecutionError
+from firesteel.errors import ConfigurationError, JobCommandError, JobExecutionError
 from firesteel.jobs import FinishedJob, RemoteJob, find_job, list_jobs
-
-
-@pytest.fixture(autouse=True)
-def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    # A short path: that of a socket must be.
-    with tempfile.TemporaryDirectory(prefix="fs-") as folder:
-        monkeypatch.setenv("FIRESTEEL_RUNTIME_DIR", folder)
-        yield Path(folder)
-
-
-def environment(parallelism: int = 1, **settings: str) -> StreamExecutionEnvironment:
-    config = {"firesteel.master": "memory", **{key.replace("_", "."): value for key, value in settings.items()}}
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(config))
-    env.set_parallelism(parallelism)
-    return env
-
-
-class Counted(MapFunction):
-    def open(self, runtime_context: RuntimeContext) -> None:
-        self.calls = runtime_context.get_metrics_group().counter("calls")
-
-    def map(self, value: int) -> int:
-        self.calls.inc()
-        return value
-
-
-class Itself(TimestampAssigner):
-    def extract_timestamp(self, value: int, record_timestamp: int) -> int:
-        return value
-
-
-def endless(name: str) -> Any:
-    env = environment()
-    numbers = env.from_source(
-        DataGeneratorSource(lambda n: n, 10**9, 500), WatermarkStrategy.no_watermarks(), "numbers"
-    )
-    numbers.key_by(lambda n: n % 2).map(Counted()).name("counted").uid("counted").filter(lambda n: False).print()
-    job = env.execute_async(name)
-    assert eventually(lambda: job.inbox.progress.records > 0)  # type: ignore[attr-defined]
-    return job
-
 
 # Commands and answers
 
@@ -306,203 +255,6 @@ def test_a_job_that_failed_says_why(capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["status", "divided"]) == 0
     assert re.search(r"status +FAILED\n(.*\n)+ +failure +.*ZeroDivisionError", capsys.readouterr().out)
-
-
-# Jobs that have ended
-
-
-def finished(name: str = "done", count: int = 3) -> None:
-    env = environment()
-    env.from_collection(list(range(count))).map(lambda n: n).name("same").print()
-    env.execute(name)
-
-
-def test_a_job_that_has_ended_can_be_looked_at_and_no_more(capsys: pytest.CaptureFixture[str]) -> None:
-    finished()
-    job = find_job("done")
-    assert isinstance(job, FinishedJob)
-    details = job.status()
-    assert (details.status, details.records, details.batches) == (JobStatus.FINISHED, 3, 1)
-    assert details.ended is not None
-    assert details.runtime(0) == details.ended - details.started
-    assert job.checkpoints().completed == 1
-    assert job.plan().plan["stages"] == 1
-    with pytest.raises(JobCommandError, match=r"Job 'done' \(\w+\) has ended \(FINISHED\): there is nothing to cancel"):
-        job.execute(Cancel())
-    capsys.readouterr()
-    for command in (["cancel", "done"], ["stop", "done"], ["savepoint", "done"]):
-        assert main(command) == 1
-        assert "has ended (FINISHED)" in capsys.readouterr().err
-
-
-def test_records_are_the_owners_alone() -> None:
-    previous = os.umask(0)
-    try:
-        finished()
-    finally:
-        os.umask(previous)
-    for path in jobs_folder().rglob("*"):
-        assert path.stat().st_mode & 0o077 == 0, path
-
-
-def test_the_newest_records_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_records, "KEPT", 3)
-    for number in range(5):
-        finished(f"job {number}")
-    assert [job.name for job in list_jobs()[1]] == ["job 4", "job 3", "job 2"]
-
-
-def test_of_jobs_with_one_name_the_last_one_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
-    finished("twice", 1)
-    finished("twice", 2)
-    assert find_job("twice").status().records == 2
-    first, last = sorted(list_jobs()[1], key=lambda job: job.status().records)
-    assert find_job(first.id).status().records == 1
-    assert find_job(last.id[:12]).id == last.id
-    with pytest.raises(FiresteelError, match=r"could be several jobs that have ended: .* Name one by its id"):
-        find_job("")
-
-
-def test_what_is_no_record_is_passed_over(runtime: Path) -> None:
-    finished()
-    (good,) = (jobs_folder() / "finished" / "memory").iterdir()
-    content = json.loads(good.read_text())
-    for name, text in {
-        "a" * 32: json.dumps(content),
-        "b" * 32: "{",
-        "c" * 32: "[]",
-        "d" * 32: json.dumps({"status": {**content["status"], "id": "../../victim"}}),
-        "e" * 32: json.dumps({"status": {**content["status"], "status": "GREAT"}}),
-    }.items():
-        (good.parent / f"{name}.json").write_text(text)
-    (good.parent / f"{'f' * 32}.json").symlink_to(good)
-    assert [job.name for job in list_jobs()[1]] == ["done"]
-
-
-CRASHES = """
-import os, signal, sys
-from firesteel.common import Configuration, WatermarkStrategy
-from firesteel.datastream import StreamExecutionEnvironment
-from firesteel.datastream.connectors.datagen import DataGeneratorSource
-
-env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict({"firesteel.master": "memory"}))
-env.from_source(DataGeneratorSource(lambda n: n, 10**9, 500), WatermarkStrategy.no_watermarks(), "numbers").print()
-env.execute_async("killed")
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_a_job_whose_process_was_killed_is_not_forgotten(capsys: pytest.CaptureFixture[str]) -> None:
-    run = subprocess.run([sys.executable, "-c", CRASHES], capture_output=True, timeout=300, check=False)
-    assert run.returncode == -signal.SIGKILL
-    running, (job,) = list_jobs()
-    assert (running, job.name, job.status().status) == ([], "killed", JobStatus.FAILED)
-    assert "is gone and left no report of how the job ended" in job.exceptions().failures[0].message
-    with pytest.raises(JobCommandError, match="no metrics are kept"):
-        job.metrics()
-    assert main(["list"]) == 0
-    assert re.search(r"No jobs are running.\n.*\n\w{32} +FAILED .* killed\n", capsys.readouterr().out)
-
-
-def test_a_descriptor_that_goes_is_not_a_crash() -> None:
-    """A job that ends removes its descriptor before it stops listening, so nobody takes it for a dead one."""
-    for _ in range(50):
-        listening = ControlSocket(RunningJob("a" * 32, "short", os.getpid(), 1.0), lambda request: {})
-        looking = threading.Thread(target=running_jobs)
-        looking.start()
-        listening.close()
-        looking.join()
-    assert list_jobs() == ([], [])
-
-
-def test_a_program_that_ends_with_its_job_still_answers() -> None:
-    """The process has nothing left to do when its job is cancelled, and must not leave before it has answered."""
-    script = (
-        CRASHES.replace("os.kill(os.getpid(), signal.SIGKILL)", "")
-        .replace(
-            'env.execute_async("killed")',
-            'job = env.execute_async("short")\n'
-            'print("started", flush=True)\n'
-            "try:\n    job.get_job_execution_result().result()\nexcept Exception:\n    pass\n",
-        )
-        .replace(".print()", ".filter(lambda n: False).print()")
-    )
-    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "started\n"
-    assert find_job("short").cancel().status is JobStatus.CANCELED
-    assert process.wait(300) == 0
-    process.stdout.close()
-
-
-# The command line
-
-
-def test_list_shows_what_runs_and_what_has_ended(capsys: pytest.CaptureFixture[str]) -> None:
-    finished("first")
-    job = endless("second")
-    capsys.readouterr()
-    try:
-        assert main(["list"]) == 0
-        header, running, ended = capsys.readouterr().out.splitlines()
-        assert header.split() == ["job", "status", "started", "runtime", "records", "name"]
-        assert re.fullmatch(rf"{job.job_id}  RUNNING .* second", running)
-        assert re.fullmatch(r"\w{32}  FINISHED .* 3  first", ended)
-        assert main(["list", "-r"]) == 0
-        assert "first" not in capsys.readouterr().out
-    finally:
-        job.cancel()
-    assert main(["list", "-r"]) == 0
-    assert capsys.readouterr().out == "No jobs are running.\n"
-
-
-def test_list_shows_the_last_ones_unless_all_are_wanted(capsys: pytest.CaptureFixture[str]) -> None:
-    for number in range(12):
-        finished(f"job {number}", 1)
-    capsys.readouterr()
-    assert main(["list"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 2 + 10
-    assert main(["list", "-a"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 2 + 12
-
-
-def test_commands_that_show_a_job(capsys: pytest.CaptureFixture[str]) -> None:
-    finished()
-    capsys.readouterr()
-    assert main(["status", "done"]) == 0
-    shown = capsys.readouterr().out
-    assert re.match(r"done \(\w{32}\)\n  status      FINISHED\n", shown)
-    assert "records     3 in 1 batches" in shown
-    assert main(["checkpoints", "done"]) == 0
-    counts, _, line = capsys.readouterr().out.splitlines()
-    assert counts == "1 completed, 0 failed, 0 times gone on from one"
-    assert re.match(r" 1  COMPLETED  \d{4}-\d\d-\d\d .* 3 ", line)
-    assert main(["metrics", "done"]) == 0
-    assert re.search(r"\nsame +3 +3 +-\n +0 +3 +3 +\d+ % ", capsys.readouterr().out)
-    assert main(["exceptions", "done"]) == 0
-    assert capsys.readouterr().out == "No failures.\n"
-
-
-@pytest.mark.parametrize("name", ["status", "checkpoints", "metrics", "exceptions"])
-def test_answers_as_json(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    finished()
-    capsys.readouterr()
-    assert main([name, "done", "--json"]) == 0
-    command = COMMANDS[name]()
-    assert decoded(command.answer, json.loads(capsys.readouterr().out)) == find_job("done").execute(command)
-
-
-def test_the_plan_of_a_job(capsys: pytest.CaptureFixture[str]) -> None:
-    finished()
-    capsys.readouterr()
-    assert main(["status", "done", "--plan"]) == 0
-    assert json.loads(capsys.readouterr().out) == find_job("done").plan().plan
-
-
-def test_nobody_is_asked_by_an_unknown_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["status", "nobody"]) == 3
-    assert "No job 'nobody' runs here as this user, or ran lately. Running: none." in capsys.readouterr().err
-    assert GetStatus.name in COMMANDS
 
 
 # Ids that are set

@@ -1,4 +1,4 @@
-"""From a program to stages: parallelism, uids, unions, chaining, and what is refused."""
+"""From a program to stages: parallelism, unions, chaining, and the plan."""
 
 from __future__ import annotations
 
@@ -8,47 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from graphkit import NONE, Either, _Nothing, environment, exchanges_of, graph_of, named, stages_of
 
-from firesteel.common import Configuration, Types, WatermarkStrategy
-from firesteel.datastream import CoMapFunction, OutputTag, ProcessFunction, StreamExecutionEnvironment
+from firesteel.datastream import OutputTag, StreamExecutionEnvironment
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.datastream.state import MapStateDescriptor
-from firesteel.errors import ConfigurationError, ProgramError
-from firesteel.graph.job_graph import JobGraph, build_job_graph
-from firesteel.graph.stream_graph import build_stream_graph
+from firesteel.errors import ConfigurationError
+from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.transformations import Ship
-
-NONE = WatermarkStrategy.no_watermarks()
-
-
-def environment(parallelism: int | None = 2, **settings: str) -> StreamExecutionEnvironment:
-    configuration = Configuration.from_dict({key.replace("_", "."): value for key, value in settings.items()})
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    if parallelism is not None:
-        env.set_parallelism(parallelism)
-    return env
-
-
-def graph_of(env: StreamExecutionEnvironment) -> JobGraph:
-    longest = env.get_max_parallelism()
-    stream_graph = build_stream_graph(env._program, env.get_parallelism(), longest if longest > 0 else None)
-    return build_job_graph(stream_graph)
-
-
-def stages_of(graph: JobGraph) -> list[list[str]]:
-    return [[graph.graph.nodes[node_id].name for node_id in stage.nodes] for stage in graph.stages]
-
-
-def exchanges_of(graph: JobGraph) -> list[tuple[str, str, str, int, int]]:
-    nodes = graph.graph.nodes
-    return [
-        (nodes[e.edge.source].name, e.edge.partitioning.ship.name, nodes[e.edge.target].name, e.from_stage, e.to_stage)
-        for e in graph.exchanges
-    ]
-
-
-def named(stream: Any, name: str) -> Any:
-    return stream.name(name)
 
 
 class TestStages:
@@ -134,19 +100,6 @@ class TestStages:
         source.union(source).rebalance().print()
         graph: JobGraph = pickle.loads(pickle.dumps(graph_of(env)))
         assert [e.edge is edge for e, edge in zip(graph.exchanges, graph.graph.edges, strict=True)] == [True, True]
-
-
-class _Nothing(ProcessFunction):
-    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> None:
-        return None
-
-
-class Either(CoMapFunction):
-    def map1(self, value: Any) -> Any:
-        return value
-
-    def map2(self, value: Any) -> Any:
-        return value
 
 
 class TestTwoInputs:
@@ -296,171 +249,6 @@ class TestParallelism:
         self.patch.setenv("FIRESTEEL_SETTINGS", "execution.runtime-mode=fast")
         with pytest.raises(ConfigurationError, match="must be STREAMING, BATCH or AUTOMATIC, got 'fast'"):
             environment(None)
-
-
-class TestUids:
-    @staticmethod
-    def program(extra: bool = False) -> StreamExecutionEnvironment:
-        env = environment()
-        source = env.from_source(NumberSequenceSource(1, 9), NONE, "n")
-        if extra:
-            source = source.map(str)
-        source.key_by(lambda n: n % 2).reduce(max).key_by(str).reduce(min).print()
-        source.print()
-        return env
-
-    @staticmethod
-    def uids(env: StreamExecutionEnvironment) -> list[str]:
-        return [node.uid for node in graph_of(env).graph.nodes.values()]
-
-    def test_an_unchanged_program_has_the_same_uids_in_every_build(self) -> None:
-        first, second = self.uids(self.program()), self.uids(self.program())
-        assert first == second
-        assert len(set(first)) == len(first)
-        assert first != self.uids(self.program(extra=True))
-
-    def test_streams_that_no_sink_needs_do_not_matter(self) -> None:
-        env = environment()
-        env.from_collection([1]).map(str)
-        source = env.from_source(NumberSequenceSource(1, 9), NONE, "n")
-        source.map(str).map(str)
-        source.key_by(lambda n: n % 2).reduce(max).key_by(str).reduce(min).print()
-        source.print()
-        assert self.uids(env) == self.uids(self.program())
-
-    def test_the_uids_of_programs_with_one_input_stay_as_they_always_were(self) -> None:
-        env = environment()
-        env.from_collection([1]).union(env.from_collection([2])).key_by(lambda n: n).reduce(max).print()
-        assert self.uids(env) == [
-            "27da2c82989ea2b964fbe764652b243d",
-            "f440f0da07691f04ef05b62bdcdb6808",
-            "5a9fed9e1aad4e94135da55416137057",
-            "cffcdf4c1736bdbc855f5cf4180c7412",
-        ]
-
-    def test_swapped_inputs_are_another_operator(self) -> None:
-        def uid(swapped: bool) -> str:
-            env = environment()
-            left, right = env.from_collection([1]), env.from_collection([2])
-            (right.connect(left) if swapped else left.connect(right)).map(Either()).print()
-            return self.uids(env)[2]
-
-        assert uid(False) == uid(False) != uid(True)
-
-    def test_a_given_uid_is_kept(self) -> None:
-        env = environment()
-        env.from_collection([1]).map(str).uid("mine").print().uid("end")
-        assert self.uids(env)[1:] == ["mine", "end"]
-
-    def test_a_uid_given_twice_is_refused(self) -> None:
-        env = environment()
-        env.from_collection([1]).map(str).uid("mine").map(str).uid("mine").print()
-        with pytest.raises(ProgramError, match=r"Two operators have the uid 'mine': 'Map' at .*test_graph\.py:\d+ and"):
-            graph_of(env)
-
-
-class TestRefusals:
-    def test_a_program_without_sinks(self) -> None:
-        env = environment()
-        env.from_collection([1]).map(str)
-        with pytest.raises(ProgramError, match=r"The program has no sinks.*print\(\), add_sink\(\), sink_to\(\)"):
-            env.execute()
-        with pytest.raises(ProgramError, match="The program has no sinks"):
-            environment().execute()
-
-    def test_forward_between_different_widths(self) -> None:
-        env = environment()
-        source = env.from_source(NumberSequenceSource(1, 9), NONE, "n").set_parallelism(3)
-        source.forward().map(str).set_parallelism(2).print()
-        with pytest.raises(
-            ProgramError, match=r"forward\(\) from 'Source: n' \(parallelism 3\) to 'Map' \(parallelism"
-        ):
-            graph_of(env)
-
-    def test_more_subtasks_than_key_groups(self) -> None:
-        env = environment(4)
-        env.set_max_parallelism(3)
-        env.from_source(NumberSequenceSource(1, 9), NONE, "n").print()
-        with pytest.raises(ProgramError, match="has parallelism 4, more than its maximum parallelism of 3"):
-            graph_of(env)
-
-    def test_more_subtasks_than_an_operators_own_key_groups(self) -> None:
-        env = environment(4)
-        env.from_source(NumberSequenceSource(1, 9), NONE, "n").map(str).set_max_parallelism(2).print()
-        with pytest.raises(ProgramError, match=r"'Map' \(built at .*\) has parallelism 4, more than its maximum"):
-            graph_of(env)
-
-    @pytest.mark.parametrize("number", [0, -1, 32769, 1.5])
-    def test_a_maximum_that_is_none(self, number: Any) -> None:
-        stream = environment().from_collection([1])
-        with pytest.raises(ProgramError, match="Maximum parallelism must be from 1 to 32768"):
-            stream.set_max_parallelism(number)
-
-    @pytest.mark.parametrize("number", [0, -1, "2", 1.5])
-    def test_a_parallelism_that_is_none(self, number: Any) -> None:
-        with pytest.raises(ProgramError, match="Parallelism must be an int of at least 1"):
-            environment().from_collection([1]).map(str).set_parallelism(number)
-
-    def test_a_source_that_has_one_subtask_only(self) -> None:
-        env = environment()
-        env.from_collection([1]).set_parallelism(2).print()
-        with pytest.raises(ProgramError, match=r"'Source: Collection Source' \(built at .*cannot have parallelism 2"):
-            graph_of(env)
-
-    def test_settings_of_a_keyed_stream(self) -> None:
-        keyed = environment().from_collection([1]).key_by(str)
-        with pytest.raises(ProgramError, match="name cannot be set on a keyed stream"):
-            keyed.name("x")
-        with pytest.raises(ProgramError, match="parallelism cannot be set on a keyed stream"):
-            keyed.set_parallelism(2)
-        with pytest.raises(ProgramError, match="buffer timeout cannot be set on a keyed stream"):
-            keyed.set_buffer_timeout(5)
-        with pytest.raises(ProgramError, match="A keyed stream has no name"):
-            keyed.get_name()
-
-    @pytest.mark.parametrize(
-        ("method", "arguments"),
-        [
-            ("rebalance", ()),
-            ("rescale", ()),
-            ("shuffle", ()),
-            ("forward", ()),
-            ("global_", ()),
-            ("broadcast", ()),
-            ("broadcast", (MapStateDescriptor("rules", Types.STRING(), Types.INT()),)),
-            ("partition_custom", (lambda key, width: 0, abs)),
-        ],
-    )
-    def test_a_keyed_stream_is_not_partitioned_otherwise(self, method: str, arguments: tuple[Any, ...]) -> None:
-        keyed = environment().from_collection([1]).key_by(str)
-        with pytest.raises(ProgramError, match=rf"{method}\(\) would undo key_by\(\)"):
-            getattr(keyed, method)(*arguments)
-
-    def test_a_function_without_keys_on_a_keyed_stream(self) -> None:
-        class Plain(ProcessFunction):
-            def process_element(self, value: Any, ctx: Any) -> None:
-                return None
-
-        keyed = environment().from_collection([1]).key_by(str)
-        with pytest.raises(ProgramError, match="a keyed stream takes an instance of KeyedProcessFunction, got Plain "):
-            keyed.process(Plain())
-        with pytest.raises(ProgramError, match="takes an instance of KeyedProcessFunction, got int 3"):
-            keyed.process(3)
-
-    def test_a_keyed_function_without_keys_and_what_is_no_function(self) -> None:
-        from firesteel.datastream import KeyedProcessFunction
-
-        class Keyed(KeyedProcessFunction):
-            def process_element(self, value: Any, ctx: Any) -> None:
-                return None
-
-        stream = environment().from_collection([1])
-        with pytest.raises(ProgramError, match="A KeyedProcessFunction needs a keyed stream"):
-            stream.process(Keyed())
-        with pytest.raises(ProgramError, match=r"process\(\) takes an instance of ProcessFunction, got 5"):
-            stream.process(5)  # type: ignore[arg-type]
-        with pytest.raises(ProgramError, match="output_type must be one of Types, got <class 'int'>"):
-            stream.map(str, output_type=int)  # type: ignore[arg-type]
 
 
 class TestPlan:
