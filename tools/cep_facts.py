@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from cep_writing import (
     LOOP,
+    PAST_LAST,
     SKIPS,
+    TO_NEXT,
+    A,
+    B,
+    D,
     Json,
     begin,
     followed_by,
@@ -19,11 +24,6 @@ from cep_writing import (
 )
 
 __all__ = ["scenarios"]
-
-A = {"kind": "a"}
-B = {"kind": "b"}
-D = {"kind": "d"}
-NO_SKIP, TO_NEXT, PAST_LAST = SKIPS
 
 
 def scenarios() -> list[Json]:

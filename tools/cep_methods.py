@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from cep_writing import (
     LOOP,
+    NO_SKIP,
+    PAST_LAST,
     SKIPS,
+    TO_NEXT,
+    A,
+    B,
+    C,
+    D,
     Json,
     begin,
     followed_by,
@@ -20,12 +27,6 @@ from cep_writing import (
 )
 
 __all__ = ["scenarios"]
-
-A = {"kind": "a"}
-B = {"kind": "b"}
-C = {"kind": "c"}
-D = {"kind": "d"}
-NO_SKIP, TO_NEXT, PAST_LAST = SKIPS
 
 
 def scenarios() -> list[Json]:

@@ -7,7 +7,14 @@ from typing import Any
 
 __all__ = [
     "LOOP",
+    "NO_SKIP",
+    "PAST_LAST",
     "SKIPS",
+    "TO_NEXT",
+    "A",
+    "B",
+    "C",
+    "D",
     "Json",
     "begin",
     "followed_by",
@@ -93,6 +100,7 @@ def skip_with(kind: str, step: str | None = None, throw: bool = False) -> Json:
 
 NO_SKIP, TO_NEXT, PAST_LAST = (skip_with(kind) for kind in ("no_skip", "skip_to_next", "skip_past_last_event"))
 SKIPS = (NO_SKIP, TO_NEXT, PAST_LAST)
+A, B, C, D = ({"kind": kind} for kind in "abcd")
 
 
 def scenario(name: str, steps: list[Json], events: str = "", skip: Json | None = None, **more: Any) -> Json:

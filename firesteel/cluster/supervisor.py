@@ -10,7 +10,7 @@ asked, and the next driver has the same job id and so the same checkpoint.
 *The job manager is started again*: drivers whose number and start match are adopted, the rest is recovered.
 
 A thread of its own watches the drivers. What may take long (asking a job, ending a session, starting a driver) is done
-by other threads. Rows change under the lock, and in the registry first.
+by other threads. ``job_table`` has the jobs and their rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import contextlib
 import logging
 import os
 import select
-import shutil
 import threading
 import time
 import uuid
@@ -31,16 +30,16 @@ from typing import Any
 from firesteel.cluster.driver import CRASHED, Assignment
 from firesteel.cluster.driver_control import DriverControl
 from firesteel.cluster.folders import ClusterFolder
-from firesteel.cluster.further_jobs import FurtherJobs
+from firesteel.cluster.job_table import JobTable
 from firesteel.cluster.launching import DriverLivesError, Launcher, Plan, adopted
-from firesteel.cluster.managed import ManagedJob, crash_text, now_ms, restarts_after
+from firesteel.cluster.managed import ManagedJob, crash_text, now_ms
 from firesteel.cluster.processes import Process, end_session
 from firesteel.cluster.program_store import ProgramStore, StoredProgram
 from firesteel.cluster.registry import ENDED, AttemptRow, JobRow, Registry, RegistryUnreachableError, StaleEpochError
 from firesteel.cluster.settings import ClusterSettings
 from firesteel.engine.facade import Cancel, Command, JobFacade
 from firesteel.engine.facade.encoding import encoded
-from firesteel.errors import FiresteelError, JobCommandError, JobNotFoundError, ProgramError, in_a_line
+from firesteel.errors import FiresteelError, JobCommandError, in_a_line
 
 __all__ = ["Supervisor"]
 
@@ -67,11 +66,9 @@ class Supervisor:
         self.settings, self.folder, self.registry, self.programs = settings, folder, registry, programs
         self._ended_listener = ended
         self._drivers = DriverControl(folder, registry)
-        self._further = FurtherJobs(folder, registry, self._further_ended)
-        self._lock = threading.RLock()
-        self._jobs: dict[str, ManagedJob] = {}
-        self._ended: dict[str, JobRow] = {}
-        """Jobs that are over, without their records: lists are asked for all the time, and nobody else writes rows."""
+        self._table = JobTable(folder, registry, self._has_ended)
+        self._lock, self._jobs, self._further = self._table.lock, self._table.jobs, self._table.further
+        self._become = self._table.become
         self._work = ThreadPoolExecutor(8, thread_name_prefix="firesteel-work")
         self._wake_end, self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._over = False
@@ -82,14 +79,7 @@ class Supervisor:
 
     def start(self) -> None:
         """Adopts what runs, recovers the rest, and begins to watch."""
-        for row in self.registry.jobs():
-            if row.parent:
-                self._further.adopt(row)
-            if row.state in ENDED:
-                self._ended[row.id] = row
-            elif not row.parent:
-                self._jobs[row.id] = ManagedJob(row, restarts_after(row, self.registry.attempts(row.id)))
-        for job in list(self._jobs.values()):
+        for job in self._table.load():
             self._recover(job)
         self._thread.start()
         self._nudge()
@@ -167,11 +157,7 @@ class Supervisor:
         if not plan.savepoint_folder:
             settings["execution.checkpointing.savepoint-dir"] = str(self.folder.savepoints)
         row = plan.row(job_id, program.id, tuple(arguments), settings, now_ms())
-        with self._lock:
-            if self.registry.job(job_id) is not None:
-                raise ProgramError(f"There is a job {job_id} already.")
-            self.registry.add_job(row)
-            self._jobs[row.id] = ManagedJob(row, restarts_after(row, []))
+        self._table.add(row)
         logger.info("job %s (%s) was submitted", row.id, row.name)
         self._nudge()
         return row
@@ -183,30 +169,14 @@ class Supervisor:
 
     def rows(self) -> list[JobRow]:
         """All jobs, those that have ended, too; each with the state that it has now."""
-        with self._lock:
-            running = [*self._jobs.values(), *self._further.all()]
-            known = [*self._ended.values(), *(self._live(job.row) for job in running)]
-        return sorted(known, key=lambda row: row.submitted)
+        return self._table.rows()
 
     def row(self, job_id: str) -> JobRow:
-        with self._lock:
-            job = self.managed(job_id)
-            row = self.registry.job(job_id) if job is None else job.row
-            if row is None:
-                raise JobNotFoundError(f"There is no job {job_id}.")
-            return self._live(row)
-
-    def _live(self, row: JobRow) -> JobRow:
-        job = self.managed(row.id)
-        if job is None:
-            return row
-        known = job.snapshot.status if job.snapshot is not None and job.reached else None
-        return replace(row, state=job.state, attempt=max(row.attempt, 0 if known is None else known.attempt))
+        return self._table.row(job_id)
 
     def managed(self, job_id: str) -> ManagedJob | None:
         """The job, if it has not ended."""
-        with self._lock:
-            return self._jobs.get(job_id) or self._further.get(job_id)
+        return self._table.managed(job_id)
 
     @property
     def free_slots(self) -> int:
@@ -477,44 +447,15 @@ class Supervisor:
             job.due = time.monotonic() + pause
             self._become(job, "RESTARTING", pid=0, pid_started="")
 
-    # Rows
-
-    def _become(self, job: ManagedJob, state: str, **changes: Any) -> JobRow:
-        now = now_ms()
-        with self._lock:
-            times = {**job.row.times, state: now}
-            job.row = self.registry.update_job(job.id, state=state, changed=now, times=times, **changes)
-            return job.row
+    # Ends
 
     def _end(self, job: ManagedJob, state: str, failure: str = "") -> None:
-        record = self._drivers.record(job)
-        with self._lock:
-            if job.snapshot is not None and job.snapshot.status.attempt > job.row.attempt:
-                job.row = replace(job.row, attempt=job.snapshot.status.attempt)
-            row = self._become(
-                job, state, ended=now_ms(), failure=failure, record=record, pid=0, attempt=job.row.attempt
-            )
-            job.row = replace(row, record=record)
-            self._ended[job.id] = replace(row, record={})
-            del self._jobs[job.id]
-        logger.info("job %s (%s) has ended: %s", row.id, row.name, state)
-        self._work.submit(self._logged, self._after_end, job.row)
+        self._table.end(job, state, failure, self._drivers.record(job))
 
-    def _further_ended(self, row: JobRow) -> None:
-        with self._lock:
-            self._ended[row.id] = replace(row, record={})
+    def _has_ended(self, row: JobRow) -> None:
         logger.info("job %s (%s) has ended: %s", row.id, row.name, row.state)
         self._work.submit(self._logged, self._after_end, row)
 
     def _after_end(self, row: JobRow) -> None:
         self._ended_listener(row)
-        self._forget_old()
-
-    def _forget_old(self) -> None:
-        with self._lock:
-            ended = sorted(self._ended.values(), key=lambda one: one.ended)
-        for row in ended[: max(0, len(ended) - self.settings.history)]:
-            self.registry.forget_job(row.id)
-            with self._lock:
-                self._ended.pop(row.id, None)
-            shutil.rmtree(self.folder.job(row.id).path, ignore_errors=True)
+        self._table.forget_old(self.settings.history)

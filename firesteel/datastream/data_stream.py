@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, overload
@@ -14,23 +13,17 @@ from firesteel.datastream.accumulate import accumulate
 from firesteel.datastream.broadcast_streams import BroadcastConnectedStream, BroadcastStream
 from firesteel.datastream.closeable_iterator import CloseableIterator
 from firesteel.datastream.connected_streams import ConnectedStreams
-from firesteel.datastream.connectors.base import Sink
-from firesteel.datastream.connectors.transactions import TransactionSink
-from firesteel.datastream.connectors.write_ahead import WriteAheadSink
 from firesteel.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
     Function,
     FunctionWrapper,
-    GenericWriteAheadSink,
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
     Partitioner,
     ProcessFunction,
     ReduceFunction,
-    SinkFunction,
-    TwoPhaseCommitSinkFunction,
     as_filter,
     as_flat_map,
     as_key_selector,
@@ -39,25 +32,22 @@ from firesteel.datastream.functions import (
     as_reduce,
 )
 from firesteel.datastream.joined_streams import CoGroupedStreams, IntervalJoin, JoinedStreams
-from firesteel.datastream.operator_settings import DataStreamSink, OperatorSettings
+from firesteel.datastream.operator_settings import DataStreamSink
 from firesteel.datastream.operators import operator_of
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.state import MapStateDescriptor
+from firesteel.datastream.stream_ends import StreamEnds
 from firesteel.datastream.window import CountSlidingWindowAssigner, CountTumblingWindowAssigner, WindowAssigner
 from firesteel.datastream.windowed_stream import AllWindowedStream, WindowedStream
-from firesteel.errors import ProgramError, caller_location, short_repr
+from firesteel.errors import ProgramError, short_repr
 from firesteel.graph.specs import (
-    CollectSpec,
     FilterSpec,
     FlatMapSpec,
     KeyedProcessSpec,
     MapSpec,
     OperatorSpec,
-    PrintSpec,
     ProcessSpec,
     ReduceSpec,
-    SinkFunctionSpec,
-    SinkSpec,
     TimestampsSpec,
     TransformSpec,
     UnionSpec,
@@ -83,7 +73,7 @@ __all__ = [
 ]
 
 
-class DataStream(OperatorSettings):
+class DataStream(StreamEnds):
     """A stream of records.
 
     >>> from firesteel.datastream import StreamExecutionEnvironment
@@ -99,9 +89,7 @@ class DataStream(OperatorSettings):
         partitioning: Partitioning | None = None,
         tag: OutputTag | None = None,
     ) -> None:
-        super().__init__(env, node)
-        self._partitioning = partitioning or Partitioning()
-        self._tag = tag
+        super().__init__(env, node, partitioning or Partitioning(), tag)
         self._key_type: TypeInformation | None = None
 
     # Facts
@@ -113,10 +101,6 @@ class DataStream(OperatorSettings):
     def get_type(self) -> TypeInformation:
         """The type of the records; pickled objects where none was declared."""
         return self._type or Types.PICKLED_BYTE_ARRAY()
-
-    @property
-    def _type(self) -> TypeInformation | None:
-        return self._tag.type_info if self._tag is not None else self._node.output_type
 
     @property
     def _is_keyed(self) -> bool:
@@ -324,8 +308,6 @@ class DataStream(OperatorSettings):
         spec = TimestampsSpec(watermark_strategy, interval)
         return self._add("Timestamps/Watermarks", spec, self._type)
 
-    # Ends
-
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """The stream of what a process function yields with this tag."""
         if not isinstance(output_tag, OutputTag):
@@ -336,62 +318,11 @@ class DataStream(OperatorSettings):
             )
         return DataStream(self._env, self._node, tag=output_tag)
 
-    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Prints every record in the driver, with Flink's subtask prefix."""
-        return self._sink("Print to Std. Out", PrintSpec(sink_identifier), self._type)
-
-    def add_sink(
-        self, sink_func: SinkFunction | TwoPhaseCommitSinkFunction | GenericWriteAheadSink | Sink
-    ) -> DataStreamSink:
-        """Ends the stream in a sink function, or in a sink that PyFlink's programs know as one."""
-        if isinstance(sink_func, TwoPhaseCommitSinkFunction | GenericWriteAheadSink | Sink):
-            return self.sink_to(sink_func)
-        if not isinstance(sink_func, SinkFunction):
-            raise ProgramError(f"add_sink() takes an instance of SinkFunction, got {short_repr(sink_func, 80)}.")
-        return self._sink("Sink", SinkFunctionSpec(sink_func))
-
-    def sink_to(self, sink: Sink | TwoPhaseCommitSinkFunction | GenericWriteAheadSink) -> DataStreamSink:
-        """Ends the stream in a sink with a writer and a committer."""
-        if isinstance(sink, TwoPhaseCommitSinkFunction):
-            sink = TransactionSink(sink)
-        elif isinstance(sink, GenericWriteAheadSink):
-            sink = WriteAheadSink(sink)
-        if not isinstance(sink, Sink):
-            raise ProgramError(f"sink_to() takes an instance of Sink, got {short_repr(sink, 80)}.")
-        return self._sink("Sink", SinkSpec(sink), self._type)
-
-    @overload
-    def execute_and_collect(self, job_execution_name: str | None = None, limit: None = None) -> CloseableIterator: ...
-
-    @overload
-    def execute_and_collect(self, job_execution_name: str | None, limit: int) -> list[Any]: ...
-
-    @overload
-    def execute_and_collect(self, job_execution_name: str | None = None, *, limit: int) -> list[Any]: ...
-
-    def execute_and_collect(
-        self, job_execution_name: str | None = None, limit: int | None = None
-    ) -> CloseableIterator | list[Any]:
-        """Runs the program and iterates over this stream's records while the job runs.
-
-        With ``limit`` the first so many records as a list. Closing the iterator stops the job.
-        """
-        channel = uuid.uuid4().hex
-        self._sink("Collect", CollectSpec(channel))
-        iterator = self._env._collect(job_execution_name, channel)
-        if limit is None:
-            return iterator
-        with iterator:
-            return [record for _, record in zip(range(limit), iterator, strict=False)]
-
     # Building
 
     def _unkeyed(self) -> DataStream:
         """This stream without the exchange by key, for operators that need none."""
         return self
-
-    def _edge(self) -> Edge:
-        return Edge(self._id, self._partitioning, self._tag.tag_id if self._tag is not None else None)
 
     def _add(
         self,
@@ -401,26 +332,6 @@ class DataStream(OperatorSettings):
         inputs: list[Edge] | None = None,
     ) -> DataStream:
         return DataStream(self._env, self._append(name, spec, output_type, inputs))
-
-    def _sink(self, name: str, spec: OperatorSpec, shown: TypeInformation | None = None) -> DataStreamSink:
-        return DataStreamSink(self._env, self._append(f"Sink: {name}" if name != "Sink" else name, spec, shown))
-
-    def _append(
-        self,
-        name: str,
-        spec: OperatorSpec,
-        output_type: TypeInformation | None,
-        inputs: list[Edge] | None = None,
-    ) -> Transformation:
-        if output_type is not None and not isinstance(output_type, TypeInformation):
-            raise ProgramError(f"output_type must be one of Types, got {short_repr(output_type, 80)}.")
-        return self._env._program.add(
-            name=name,
-            spec=spec,
-            inputs=tuple(inputs if inputs is not None else [self._edge()]),
-            built_at=caller_location(),
-            output_type=output_type,
-        )
 
     def __getattr__(self, name: str) -> Any:
         """Only for what is not there: tells apart what needs a keyed stream from what does not exist."""

@@ -163,6 +163,17 @@ class TestSocket:
         for source in sources:
             source.stop()
 
+    @pytest.fixture
+    def disk(self, monkeypatch: pytest.MonkeyPatch) -> Disk:
+        return Disk(monkeypatch)
+
+    @pytest.fixture
+    def connected(self, server: Server, start: StartSocket) -> SocketEnumerator:
+        """A source that the server has let in."""
+        source = start()
+        server.accept()
+        return source
+
     @staticmethod
     def lines(source: SocketEnumerator, count: int, position: int = 0, parallelism: int = 1) -> tuple[list[str], int]:
         """Waits for so many lines; gives back them and the position behind them."""
@@ -378,14 +389,13 @@ class TestSocket:
 
     def test_a_full_disk_is_waited_for_and_nothing_is_lost(
         self,
+        disk: Disk,
         server: Server,
         start: StartSocket,
-        monkeypatch: pytest.MonkeyPatch,
+        connected: SocketEnumerator,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
-        disk = Disk(monkeypatch)
-        source = start()
-        server.accept()
+        source = connected
         server.send(b"before\n")
         lines, position = self.lines(source, 1)
         disk.left = 1536
@@ -405,11 +415,9 @@ class TestSocket:
         assert read(SocketReader(), again.plan(0, again._log.complete, 1)) == ["before", *expected, "behind"]
 
     def test_a_full_disk_when_a_connection_breaks(
-        self, server: Server, start: StartSocket, monkeypatch: pytest.MonkeyPatch
+        self, disk: Disk, server: Server, start: StartSocket, connected: SocketEnumerator
     ) -> None:
-        disk = Disk(monkeypatch)
-        source = start()
-        server.accept()
+        source = connected
         server.send(b"one\nbro")
         wait_for(lambda: source._log.durable == 7)
         disk.left = 1
@@ -424,19 +432,12 @@ class TestSocket:
         assert read(SocketReader(), again.plan(0, again._log.complete, 1)) == ["one", "bro", "two"]
 
     def test_a_job_that_ends_while_the_disk_is_full(
-        self,
-        server: Server,
-        start: StartSocket,
-        monkeypatch: pytest.MonkeyPatch,
-        caplog: pytest.LogCaptureFixture,
+        self, disk: Disk, server: Server, connected: SocketEnumerator, caplog: pytest.LogCaptureFixture
     ) -> None:
-        disk = Disk(monkeypatch)
-        source = start()
-        server.accept()
         disk.left = 2
         server.send(b"one\n")
         wait_for(lambda: disk.refused > 1)
-        source.stop()
+        connected.stop()
         assert "4 bytes were received that could not be written" in caplog.text
 
     def test_without_retries_it_ends_with_the_connection(self, server: Server, start: StartSocket) -> None:

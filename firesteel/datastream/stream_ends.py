@@ -1,0 +1,115 @@
+"""How a stream ends: it is printed, goes to a sink, or is collected by the program."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any, overload
+
+from firesteel.common.typeinfo import TypeInformation
+from firesteel.datastream.closeable_iterator import CloseableIterator
+from firesteel.datastream.connectors.base import Sink
+from firesteel.datastream.connectors.transactions import TransactionSink
+from firesteel.datastream.connectors.write_ahead import WriteAheadSink
+from firesteel.datastream.functions import GenericWriteAheadSink, SinkFunction, TwoPhaseCommitSinkFunction
+from firesteel.datastream.operator_settings import DataStreamSink, OperatorSettings
+from firesteel.datastream.output_tag import OutputTag
+from firesteel.errors import ProgramError, caller_location, short_repr
+from firesteel.graph.specs import CollectSpec, OperatorSpec, PrintSpec, SinkFunctionSpec, SinkSpec
+from firesteel.graph.transformations import Edge, Partitioning, Transformation
+
+if TYPE_CHECKING:
+    from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+__all__ = ["StreamEnds"]
+
+
+class StreamEnds(OperatorSettings):
+    """What a stream is without its transformations: an output of an operator, where it goes, and how it can end."""
+
+    def __init__(
+        self,
+        env: StreamExecutionEnvironment,
+        node: Transformation,
+        partitioning: Partitioning,
+        tag: OutputTag | None,
+    ) -> None:
+        super().__init__(env, node)
+        self._partitioning = partitioning
+        self._tag = tag
+
+    @property
+    def _type(self) -> TypeInformation | None:
+        return self._tag.type_info if self._tag is not None else self._node.output_type
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Prints every record in the driver, with Flink's subtask prefix."""
+        return self._sink("Print to Std. Out", PrintSpec(sink_identifier), self._type)
+
+    def add_sink(
+        self, sink_func: SinkFunction | TwoPhaseCommitSinkFunction | GenericWriteAheadSink | Sink
+    ) -> DataStreamSink:
+        """Ends the stream in a sink function, or in a sink that PyFlink's programs know as one."""
+        if isinstance(sink_func, TwoPhaseCommitSinkFunction | GenericWriteAheadSink | Sink):
+            return self.sink_to(sink_func)
+        if not isinstance(sink_func, SinkFunction):
+            raise ProgramError(f"add_sink() takes an instance of SinkFunction, got {short_repr(sink_func, 80)}.")
+        return self._sink("Sink", SinkFunctionSpec(sink_func))
+
+    def sink_to(self, sink: Sink | TwoPhaseCommitSinkFunction | GenericWriteAheadSink) -> DataStreamSink:
+        """Ends the stream in a sink with a writer and a committer."""
+        if isinstance(sink, TwoPhaseCommitSinkFunction):
+            sink = TransactionSink(sink)
+        elif isinstance(sink, GenericWriteAheadSink):
+            sink = WriteAheadSink(sink)
+        if not isinstance(sink, Sink):
+            raise ProgramError(f"sink_to() takes an instance of Sink, got {short_repr(sink, 80)}.")
+        return self._sink("Sink", SinkSpec(sink), self._type)
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None = None, limit: None = None) -> CloseableIterator: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None, limit: int) -> list[Any]: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None = None, *, limit: int) -> list[Any]: ...
+
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> CloseableIterator | list[Any]:
+        """Runs the program and iterates over this stream's records while the job runs.
+
+        With ``limit`` the first so many records as a list. Closing the iterator stops the job.
+        """
+        channel = uuid.uuid4().hex
+        self._sink("Collect", CollectSpec(channel))
+        iterator = self._env._collect(job_execution_name, channel)
+        if limit is None:
+            return iterator
+        with iterator:
+            return [record for _, record in zip(range(limit), iterator, strict=False)]
+
+    # Building
+
+    def _edge(self) -> Edge:
+        return Edge(self._id, self._partitioning, self._tag.tag_id if self._tag is not None else None)
+
+    def _sink(self, name: str, spec: OperatorSpec, shown: TypeInformation | None = None) -> DataStreamSink:
+        return DataStreamSink(self._env, self._append(f"Sink: {name}" if name != "Sink" else name, spec, shown))
+
+    def _append(
+        self,
+        name: str,
+        spec: OperatorSpec,
+        output_type: TypeInformation | None,
+        inputs: list[Edge] | None = None,
+    ) -> Transformation:
+        if output_type is not None and not isinstance(output_type, TypeInformation):
+            raise ProgramError(f"output_type must be one of Types, got {short_repr(output_type, 80)}.")
+        return self._env._program.add(
+            name=name,
+            spec=spec,
+            inputs=tuple(inputs if inputs is not None else [self._edge()]),
+            built_at=caller_location(),
+            output_type=output_type,
+        )
