@@ -7,6 +7,7 @@ import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.engine import folder_lease
 from firesteel.engine.settings import Settings
+from firesteel.engine.spark import hadoop
 from firesteel.engine.spark.hadoop import HadoopStorage
 from firesteel.engine.spark.session import get_session
 from firesteel.errors import CheckpointError, ConfigurationError, JobExecutionError
@@ -77,13 +79,14 @@ def test_a_job_goes_on_from_a_folder_that_only_spark_knows(remote: str, tmp_path
 
 
 def test_a_second_job_is_refused_and_one_that_was_overtaken_ends(
-    remote: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    remote: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     monkeypatch.setattr(folder_lease, "SECONDS", 12.0)
     env = spark_env(1, {"firesteel.checkpoint.dir": remote + "/job", "firesteel.batch.max-records": 30})
     endless = env.from_source(DataGeneratorSource(lambda n: n, records_per_second=100), NONE, "numbers").uid("numbers")
     endless.sink_to(CommitSink(tmp_path)).uid("sink")
     client = env.execute_async("first")
+    request.addfinalizer(client.cancel)
     assert eventually(lambda: committed(tmp_path))
     # The second one waits longer for a sign of life than a busy machine holds the first one up.
     monkeypatch.setattr(folder_lease, "SECONDS", 300.0)
@@ -114,7 +117,7 @@ def test_a_socket_needs_a_folder_of_this_machine(remote: str) -> None:
         env.execute()
 
 
-def test_files_through_hadoop(remote: str, tmp_path: Path) -> None:
+def test_files_through_hadoop(remote: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = HadoopStorage(get_session(Settings(), "test"))
     path = remote + "/folder/file"
     assert not storage.exists(path)
@@ -130,6 +133,15 @@ def test_files_through_hadoop(remote: str, tmp_path: Path) -> None:
     assert not storage.create(path, b"too late")
     storage.remove_if_empty(remote + "/folder")
     assert storage.read(path) == b"again"
+    # A file that is replaced has the checksums of the one before for a moment.
+    file = tmp_path / "there" / "folder" / "file"
+    file.write_bytes(b"other")
+    with monkeypatch.context() as patch:
+        patch.setattr(hadoop, "time", SimpleNamespace(sleep=lambda seconds: file.write_bytes(b"again")))
+        assert storage.read(path) == b"again"
+    file.write_bytes(b"other")
+    with pytest.raises(OSError, match="Checksum error"):
+        storage.read(path)
     storage.delete(path)
     storage.remove_if_empty(remote + "/folder")
     assert not storage.exists(remote + "/folder")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -60,14 +61,19 @@ class HadoopStorage:
 
     def read(self, path: str) -> bytes:
         system, place = self._of(path)
-        try:
-            stream = system.open(place)
+        # Hadoop's local file system renames a file and then its checksums: in between they do not fit.
+        for pause in (0.01, 0.1, 0.5, None):
             try:
-                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
-            finally:
-                stream.close()
-        except Py4JJavaError as error:
-            raise _translated(path, error) from error
+                stream = system.open(place)
+                try:
+                    return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+                finally:
+                    stream.close()
+            except Py4JJavaError as error:
+                if pause is None or not error.java_exception.getClass().getName().endswith(".ChecksumException"):
+                    raise _translated(path, error) from error
+            time.sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
 
     def write(self, path: str, content: bytes) -> None:
         system, place = self._of(path)
