@@ -41,6 +41,7 @@ logger = logging.getLogger("firesteel")
 
 LEASE = "firesteel-lease.json"
 SECONDS = 30.0
+READ_TRIES = 10
 
 
 class FolderLease:
@@ -136,11 +137,20 @@ class FolderLease:
 
     def _stored(self) -> dict[str, Any]:
         """What the file says; nothing where there is none, or nothing that can be read."""
-        try:
-            found = json.loads(self._storage.read(self._path))
-        except (FileNotFoundError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
+        for tries_left in reversed(range(READ_TRIES)):
+            try:
+                found = json.loads(self._storage.read(self._path))
+            except FileNotFoundError:
+                return {}
+            except (OSError, ValueError) as error:
+                # Somebody may just be writing it: it is still empty, or its checksum is that of what was there before.
+                if tries_left:
+                    self._pause(self._seconds / 100)
+                elif isinstance(error, OSError):
+                    raise
+                continue
+            return found if isinstance(found, dict) else {}
+        return {}
 
     @staticmethod
     def _holder_of(found: dict[str, Any]) -> Holder | None:

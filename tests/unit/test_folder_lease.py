@@ -76,6 +76,43 @@ def test_who_comes_second_is_refused_as_soon_as_the_holder_shows_that_it_lives(t
     assert stored(tmp_path)["token"] == "theirs"
 
 
+def test_a_lease_that_is_being_written_is_read_again(tmp_path: Path, world: World) -> None:
+    """It is empty between its creation and its content; where there are checksums, one may be older than the other."""
+    (tmp_path / LEASE).write_text("")
+    seen: list[str] = []
+    numbers = iter(range(2, 100))
+
+    def writes() -> None:
+        seen.append((tmp_path / LEASE).read_text())
+        plant(tmp_path, number=next(numbers))
+
+    world.meanwhile = writes
+    with pytest.raises(CheckpointError, match="in use by job 'orders'"):
+        lease(tmp_path, world).take()
+    assert seen[0] == ""
+    assert all("theirs" in one for one in seen[1:])
+
+
+def test_a_read_that_fails_once_is_tried_again(tmp_path: Path, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(tmp_path)
+    numbers = iter(range(2, 100))
+    world.meanwhile = lambda: plant(tmp_path, number=next(numbers))
+    failures = [OSError("Checksum error"), OSError("Checksum error")]
+    read = LocalFileSystem.read
+
+    def sometimes(self: LocalFileSystem, path: str) -> bytes:
+        if failures:
+            raise failures.pop()
+        return read(self, path)
+
+    monkeypatch.setattr(LocalFileSystem, "read", sometimes)
+    with pytest.raises(CheckpointError, match="in use by job 'orders'"):
+        lease(tmp_path, world).take()
+    failures[:] = [OSError("gone for good")] * 100
+    with pytest.raises(OSError, match="gone for good"):
+        lease(tmp_path, world).take()
+
+
 def test_a_holder_that_shows_nothing_for_the_length_of_the_lease_is_gone(tmp_path: Path, world: World) -> None:
     plant(tmp_path)
     one = lease(tmp_path, world)
