@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 
 from firesteel.runtime.operators.table import AggregateCall, GroupAggregate
-from tests.table.group_reference import Change, Reference, Vectorised
+from group_reference import Change, Reference, Vectorised
 
 INPUT = pa.schema(
     [

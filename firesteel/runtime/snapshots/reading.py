@@ -52,7 +52,8 @@ class StoredSubtask:
             for name, kept in tables.states.items():
                 if "entries" in kept.shapes:
                     schema = kept.schema or UNDECLARED
-                    state = StateId(uid, name, schema.shape, scope, schema, key_type)
+                    whose = "place" if kept.shapes["entries"].get("places") else scope
+                    state = StateId(uid, name, schema.shape, whose, schema, key_type)
                     yield state, self._entries(place, state, kept)
         for name, coarse in ((EVENT_TIMERS, header.event_timers), (PROCESSING_TIMERS, header.processing_timers)):
             if coarse:

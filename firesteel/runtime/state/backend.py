@@ -29,6 +29,9 @@ from firesteel.runtime.state.values import Handle, LiveAggregatingState, LiveRed
 
 __all__ = ["NO_KEY", "KeyedStateBackend"]
 
+COLUMNS_MEMORY = 64 << 20
+"""Bytes that tables of columns may always take, however little the state backend allows."""
+
 _HANDLES: dict[type[StateDescriptor], type[Any]] = {
     ValueStateDescriptor: LiveValueState,
     ReducingStateDescriptor: LiveReducingState,
@@ -182,7 +185,7 @@ class KeyedStateBackend:
     def _check_columns(self) -> None:
         held = sum(table.nbytes for table in self._columns.values())
         limit = self._factory.memory
-        if limit is not None and held > limit:
+        if limit is not None and held > max(limit, COLUMNS_MEMORY):
             raise ProgramError(
                 f"The tables of this operator take {held >> 20} MB, and the state backend allows {limit >> 20} MB a "
                 "subtask. They are held in memory: raise state.backend.rocksdb.memory.fixed-per-slot, use more "

@@ -37,7 +37,7 @@ class DistinctValues:
     """How often each group has each value."""
 
     def __init__(self, key_types: Sequence[pa.DataType], argument: pa.DataType) -> None:
-        self.table = SlotTable([*key_types, argument], [SlotColumn("count", pa.int64(), np.int64)])
+        self.table = SlotTable(key_types, [SlotColumn("count", pa.int64(), np.int64)], [argument])
 
     def weights(self, codes: Array, keys: list[pa.Array], column: pa.Array, weights: Array | None) -> Array:
         """For each row 1 if its value is new to the group, -1 if the group has lost it, else 0.

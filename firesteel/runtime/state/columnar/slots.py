@@ -89,9 +89,18 @@ class SlotTable:
     BACKEND = "columnar"
     """What the header of a store calls it."""
 
-    def __init__(self, key_types: Sequence[pa.DataType], columns: Sequence[SlotColumn]) -> None:
+    def __init__(
+        self,
+        key_types: Sequence[pa.DataType],
+        columns: Sequence[SlotColumn],
+        parts: Sequence[pa.DataType] = (),
+    ) -> None:
+        """``parts``: what a slot belongs to besides the key that the stream is keyed by. A slot's key then is the
+        stream's key and these."""
         self.columns = tuple(columns)
-        self._key_types = list(key_types)
+        self._key_width = len(key_types)
+        key_types = [*key_types, *parts]
+        self._key_types = key_types
         self._schema = pa.schema(
             [
                 *(pa.field(f"k{n}", kind) for n, kind in enumerate(key_types)),
@@ -172,7 +181,9 @@ class SlotTable:
             self._dirty[: self.size] = False
             return
         self._reset()
-        shape["columns"] = [field.name for field in self._schema]
+        shape["keys"] = self._key_width
+        # Whether a row's place is a tuple that begins with the key, or the key alone.
+        shape["places"] = self._key_width < len(self._key_types)
         for number, batch in _segments(self._prefix, store, list(self._rows)):
             if batch.schema.names != self._schema.names:
                 raise damaged(prefix, f"its columns are {batch.schema.names}, not {self._schema.names}")
@@ -190,7 +201,10 @@ class SlotTable:
 
     def take_rows(self, keys: Sequence[Any], contents: Sequence[Any]) -> None:
         """Takes keys, and for each a tuple of values, as :func:`scan_slots` gives them: from a savepoint."""
-        parts = [(key,) for key in keys] if len(self._key_types) == 1 else keys
+        if self._key_width < len(self._key_types):
+            parts = [(*_as_tuple(key, self._key_width), *rest) for key, *rest in keys]
+        else:
+            parts = [_as_tuple(key, self._key_width) for key in keys]
         rows = [(*key, True, *content) for key, content in zip(parts, contents, strict=True)]
         columns = [
             pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), self._schema, strict=True)
@@ -303,8 +317,19 @@ class SlotTable:
         for at in range(0, len(alive), _FIRST):
             columns = [column.to_pylist() for column in self._batch(alive[at : at + _FIRST]).columns]
             count = len(columns[width])
-            keys = columns[0] if width == 1 else list(zip(*columns[:width], strict=True)) or [()] * count
+            keys = _keys(columns[: self._key_width], count)
+            if self._key_width < width:
+                keys = list(zip(keys, *columns[self._key_width : width], strict=True))
             yield keys, list(zip(*columns[width + 1 :], strict=True)) or [()] * count
+
+
+def _keys(columns: list[list[Any]], count: int) -> list[Any]:
+    """Keys as the engine knows them: a value, or a tuple of several."""
+    return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True)) or [()] * count
+
+
+def _as_tuple(key: Any, width: int) -> tuple[Any, ...]:
+    return (key,) if width == 1 else tuple(key)
 
 
 def _segments(prefix: bytes, store: StateStore, numbers: list[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -325,9 +350,10 @@ def scan_slots(prefix: bytes, store: StateStore, shape: dict[str, Any]) -> Itera
     first = next(_segments(prefix + b"\0", store, list(shape.get("segments", ()))[:1]), None)
     if first is None:
         return iter(())
-    schema = first[1].schema
-    width = schema.names.index(_ALIVE)
-    columns = [SlotColumn(field.name, field.type, object, None) for field in list(schema)[width + 1 :]]
-    table = SlotTable([field.type for field in list(schema)[:width]], columns)
+    fields = list(first[1].schema)
+    width = first[1].schema.names.index(_ALIVE)
+    columns = [SlotColumn(field.name, field.type, object, None) for field in fields[width + 1 :]]
+    types = [field.type for field in fields[:width]]
+    table = SlotTable(types[: shape["keys"]], columns, types[shape["keys"] :])
     table.attach(prefix, store, dict(shape))
     return table.rows()
