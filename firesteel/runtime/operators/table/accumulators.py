@@ -7,6 +7,7 @@ An accumulator has a few columns of state for each group. ``run`` goes through s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from decimal import Context, Decimal
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from firesteel.runtime.columns.scans import Segments
 from firesteel.runtime.operators.table.specs import AggregateCall
 from firesteel.runtime.state.columnar.slots import SlotColumn
 
-__all__ = ["Accumulator", "Rows", "Values", "accumulator_of", "arrow_of", "numpy_of"]
+__all__ = ["Accumulator", "RetractingExtreme", "Rows", "Values", "accumulator_of", "arrow_of", "numpy_of"]
 
 Array = npt.NDArray[Any]
 
@@ -164,6 +165,8 @@ class _Count(Accumulator):
 
 class _Total(SlotColumn):
     """Sums of decimals: whole numbers of any size in memory, decimals in the store."""
+
+    type: pa.DataType
 
     def to_arrow(self, values: Array) -> pa.Array:
         scale = self.type.scale
@@ -314,12 +317,58 @@ class _Extreme(Accumulator):
         return Values(state[0], state[1].astype(bool, copy=False))
 
 
+class RetractingExtreme(_Extreme):
+    """MIN or MAX where rows are taken back. It sees each value of a group once, when it comes and when it goes, and
+    keeps those that are there in order, in a list that is not stored: it is made anew of the counts of values."""
+
+    def __init__(self, argument: pa.DataType, largest: bool) -> None:
+        super().__init__(argument, largest)
+        self.columns = (*self.columns, SlotColumn("values", None, object, None))
+
+    def run(self, segments: Segments, rows: Rows, base: list[Array]) -> list[Array]:
+        former, was_known, lists = base
+        signs = rows.signs
+        assert signs is not None, "each value is seen once, so rows have weights"
+        # What happens at a row where something does is worked out one by one; the rows after it have the same.
+        at = np.flatnonzero(signs)
+        place = -1 if self._largest else 0
+        found: list[Any] = []
+        for segment, sign, value in zip(
+            segments.numbers[at].tolist(), signs[at].tolist(), rows.values[at].tolist(), strict=True
+        ):
+            values = lists[segment]
+            if values is None:
+                values = lists[segment] = []
+            where = bisect_left(values, value)
+            if sign > 0:
+                values.insert(where, value)
+            elif where < len(values) and values[where] == value:
+                del values[where]
+            found.append(values[place] if values else None)
+        last = np.full(segments.rows, -1, np.int64)
+        last[at] = np.arange(len(at))
+        last = segments.running_max(last, np.full(len(lists), -1, np.int64))
+        changed = last >= 0
+        known = segments.spread(was_known)
+        results = segments.spread(former)
+        if found:
+            there = np.array([value is not None for value in found], bool)
+            filled = np.empty(len(found), former.dtype)
+            filled[:] = [former.dtype.type(0) if value is None and former.dtype != object else value for value in found]
+            results = np.where(changed, filled[last], results)
+            known = np.where(changed, there[last], known)
+        return [results, known, segments.spread(lists)]
+
+    def result(self, state: list[Array]) -> Values:
+        return super().result(state[:2])
+
+
 def _bounds(values: Array) -> tuple[int, ...]:
     return (int(values.min()), int(values.max())) if len(values) else ()
 
 
-def accumulator_of(call: AggregateCall, argument: pa.DataType | None) -> Accumulator:
-    """What works out a call."""
+def accumulator_of(call: AggregateCall, argument: pa.DataType | None, retracts: bool) -> Accumulator:
+    """What works out a call. ``retracts``: whether rows may be taken back."""
     name = call.function.upper()
     if name == "COUNT":
         return _Count()
@@ -330,5 +379,5 @@ def accumulator_of(call: AggregateCall, argument: pa.DataType | None) -> Accumul
     if name == "AVG":
         return _Average(argument, call.type)
     if name in ("MIN", "MAX"):
-        return _Extreme(argument, largest=name == "MAX")
+        return (RetractingExtreme if retracts else _Extreme)(argument, name == "MAX")
     raise ProgramError(f"The aggregate function {name} is not known here. There are COUNT, SUM, AVG, MIN and MAX.")

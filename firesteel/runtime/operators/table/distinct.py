@@ -65,3 +65,8 @@ class DistinctValues:
         self.table.put(slots[left > 0])
         self.table.remove(slots[left == 0])
         return found
+
+    def everything(self) -> tuple[list[pa.Array], pa.Array]:
+        """The groups and the values that they have, one column of values."""
+        *keys, values = self.table.keys(np.flatnonzero(self.table.alive[: self.table.size]))
+        return keys, values

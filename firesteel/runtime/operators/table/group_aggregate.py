@@ -11,19 +11,21 @@ import pyarrow.compute as pc
 
 from firesteel.datastream.functions import RuntimeContext
 from firesteel.datastream.operators import Records, StreamOperator, handles
-from firesteel.runtime.columns.kinds import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, kinds_of, signs_of, with_kinds
+from firesteel.runtime.columns.kinds import kinds_of, signs_of
 from firesteel.runtime.columns.scans import Segments, sorted_by_code
 from firesteel.runtime.context import OperatorContext
 from firesteel.runtime.operators.table.accumulators import (
     Accumulator,
+    RetractingExtreme,
     Rows,
     Values,
     accumulator_of,
-    arrow_of,
     numpy_of,
 )
+from firesteel.runtime.operators.table.changelog import changelog, differing, joined
 from firesteel.runtime.operators.table.distinct import DistinctValues, floored
 from firesteel.runtime.operators.table.specs import AggregateCall, GroupAggregate
+from firesteel.runtime.state.columnar.index import grown
 from firesteel.runtime.state.columnar.key_words import distinct_keys
 from firesteel.runtime.state.columnar.slots import SlotColumn, SlotTable
 
@@ -34,8 +36,6 @@ Array = npt.NDArray[Any]
 PIECE = 1 << 16
 """The most rows that are worked on at once: so their groups have numbers of 16 bits."""
 
-_NOTHING = np.zeros(0, np.int64)
-
 
 class _Call:
     """One aggregate: where its argument is, which of the table's columns are its state."""
@@ -45,7 +45,7 @@ class _Call:
         self.counts_rows = call.function.upper() == "COUNT" and call.argument is None and call.filter is None
         """COUNT(*): the number of rows of the group, which is kept anyway."""
         argument = None if call.argument is None else spec.input.field(call.argument).type
-        self.accumulator: Accumulator = accumulator_of(call, argument)
+        self.accumulator: Accumulator = accumulator_of(call, argument, spec.retracts)
         width = 0 if self.counts_rows else len(self.accumulator.columns)
         self.state = slice(first, first + width)
         self.distinct: DistinctValues | None = None
@@ -65,11 +65,20 @@ class GroupAggregateOperator(StreamOperator[GroupAggregate]):
             self._calls.append(one)
             if not one.counts_rows:
                 columns += [_named(column, f"{number} {column.name}") for column in one.accumulator.columns]
-            if call.distinct and call.argument is not None:
+            if call.argument is not None and (call.distinct or isinstance(one.accumulator, RetractingExtreme)):
                 one.distinct = DistinctValues(key_types, spec.input.field(call.argument).type)
                 context.keep_columns(f"distinct {number}", one.distinct.table)
         self._table = SlotTable(key_types, columns)
         context.keep_columns("groups", self._table)
+        self._bundle: list[tuple[Array, Array, list[Values]]] = []
+        """With mini-batch: groups that were touched, whether they existed before, and their results before."""
+        self._touched = np.zeros(0, bool)
+
+    def on_watermark(self, watermark: int) -> None:
+        self._flush()
+
+    def end_batch(self) -> None:
+        self._flush()
 
     def process(self, records: Records) -> None:
         results = []
@@ -92,6 +101,8 @@ class GroupAggregateOperator(StreamOperator[GroupAggregate]):
         # Codes are 0, 1, 2, … and each has rows, so the segments of the sorted rows are the codes.
         ends = np.cumsum(np.bincount(codes, minlength=len(slots)))
         groups = Segments(np.concatenate(([0], ends[:-1])), rows)
+        if spec.mini_batch:
+            self._remember(slots)
         held = table.values[0][slots]
         if signs is None:
             counts = groups.running_counts(held)
@@ -112,15 +123,19 @@ class GroupAggregateOperator(StreamOperator[GroupAggregate]):
             if one.counts_rows:
                 after, before = Values(counts), Values(groups.before(counts, held))
             else:
+                if isinstance(one.accumulator, RetractingExtreme):
+                    self._fill_lists(one, slots)
                 base = [values[base_slots] for values in table.values[one.state]]
                 if renewed:
                     for values, column in zip(base, one.accumulator.columns, strict=True):
                         values[fresh] = column.initial
                 states = one.accumulator.run(segments, self._rows(one, batch, order, signs, codes, keys), base)
-                after, begun = one.accumulator.result(states), one.accumulator.result(base)
-                before = after.map(segments.before, begun)
                 for values, state in zip(table.values[one.state], states, strict=True):
                     values[slots] = state[last]
+                if spec.mini_batch:
+                    continue
+                after, begun = one.accumulator.result(states), one.accumulator.result(base)
+                before = after.map(segments.before, begun)
             columns.append((before, after))
         table.values[0][slots] = left = counts[last]
         if signs is None:
@@ -128,9 +143,32 @@ class GroupAggregateOperator(StreamOperator[GroupAggregate]):
         else:
             table.put(slots[left > 0])
             table.remove(slots[left == 0])
-        return self._changelog(
-            batch, order, groups.before(counts, held), counts if signs is not None else None, columns
-        )
+        if spec.mini_batch:
+            return None
+        # Where in the sorted rows each row of the input is.
+        sorted_at = np.empty(rows, np.int64)
+        sorted_at[order] = np.arange(rows)
+        existed = groups.before(counts, held) > 0
+        exists = None if signs is None else counts > 0
+        changed = None if any(one.counts_rows for one in self._calls) else differing(columns)
+        arrays = [batch.column(key) for key in spec.keys]
+        return changelog(arrays, existed, exists, changed, columns, spec.schema, spec.update_before, sorted_at)
+
+    def _fill_lists(self, one: _Call, slots: Array) -> None:
+        """Makes the lists of values anew where a restart has left none."""
+        _, known, lists = self._table.values[one.state]
+        if one.distinct is None or not any(values is None for values in lists[slots[known[slots]]]):
+            return
+        keys, column = one.distinct.everything()
+        codes, groups = distinct_keys(keys, len(column))
+        owners = self._table.slots(groups)[codes]
+        lists = self._table.values[one.state][2]
+        found: dict[int, list[Any]] = {}
+        for slot, value in zip(owners.tolist(), numpy_of(column).content.tolist(), strict=True):
+            found.setdefault(slot, []).append(value)
+        for slot, values in found.items():
+            values.sort()
+            lists[slot] = values
 
     def _rows(
         self, one: _Call, batch: pa.RecordBatch, order: Array, signs: Array | None, codes: Array, keys: list[pa.Array]
@@ -155,56 +193,50 @@ class GroupAggregateOperator(StreamOperator[GroupAggregate]):
         content = values.content
         return Rows(content[order] if len(content) else content, None if weights is None else weights[order])
 
-    def _changelog(
-        self,
-        batch: pa.RecordBatch,
-        order: Array,
-        counts_before: Array,
-        counts: Array | None,
-        columns: list[tuple[Values, Values]],
-    ) -> pa.RecordBatch:
-        """Two rows for each row of the input, in its order: what was, and what is; less those that nobody needs."""
-        existed = counts_before > 0
-        exists = None if counts is None else counts > 0
-        changed = None
-        if not any(one.counts_rows for one in self._calls):
-            changed = np.zeros(len(order), bool)
-            for before, after in columns:
-                changed |= after.differ(before)
-        # What was: taken back if it is replaced, or if nothing is left.
-        old = existed if changed is None else existed & (changed | ~exists if exists is not None else changed)
-        if not self.spec.update_before:
-            old = np.zeros(len(order), bool) if exists is None else old & ~exists
-        new = np.ones(len(order), bool) if changed is None else changed | ~existed
-        if exists is not None:
-            new &= exists
-        # Where in the sorted rows each row of the input is.
-        sorted_at = np.empty(len(order), np.int64)
-        sorted_at[order] = np.arange(len(order))
-        kept = None if old.all() and new.all() else _interleaved(sorted_at, old, new)
-        was = UPDATE_BEFORE if exists is None else np.where(exists, UPDATE_BEFORE, DELETE)
-        kinds = _interleaved(sorted_at, was, np.where(existed, UPDATE_AFTER, INSERT).astype(np.int8))
-        source = np.repeat(np.arange(len(order)), 2)
-        if kept is not None:
-            kinds, source = kinds[kept], source[kept]
-        places = pa.array(source)
-        arrays = [batch.column(key).take(places) for key in self.spec.keys]
-        for (before, after), one in zip(columns, self._calls, strict=True):
-            both = before.map(lambda was, now: _interleaved(sorted_at, was, now), after)
-            arrays.append(arrow_of(both if kept is None else both.map(lambda values: values[kept]), one.call.type))
-        return with_kinds(pa.RecordBatch.from_arrays(arrays, schema=self.spec.schema), kinds)
+    # What a bundle of rows changed together, with mini-batch.
+
+    def _remember(self, slots: Array) -> None:
+        """Notes what groups are before the bundle changes them."""
+        if len(self._touched) < self._table.size:
+            self._touched = grown(self._touched, self._table.size)
+        first = slots[~self._touched[slots]]
+        if len(first):
+            self._touched[first] = True
+            self._bundle.append((first, self._table.alive[first], self._results(first)))
+
+    def _results(self, slots: Array) -> list[Values]:
+        values = self._table.values
+        return [
+            Values(values[0][slots])
+            if one.counts_rows
+            else one.accumulator.result([column[slots] for column in values[one.state]])
+            for one in self._calls
+        ]
+
+    def _flush(self) -> None:
+        if not self._bundle:
+            return
+        bundle, self._bundle = self._bundle, []
+        slots = np.concatenate([part[0] for part in bundle])
+        existed = np.concatenate([part[1] for part in bundle])
+        self._touched[slots] = False
+        before = [joined([part[2][n] for part in bundle]) for n in range(len(self._calls))]
+        columns = list(zip(before, self._results(slots), strict=True))
+        result = changelog(
+            self._table.keys(slots),
+            existed,
+            self._table.alive[slots],
+            differing(columns),
+            columns,
+            self.spec.schema,
+            self.spec.update_before,
+        )
+        if result.num_rows:
+            self.context.emit([result])
 
 
 def _named(column: SlotColumn, name: str) -> SlotColumn:
     return type(column)(name, column.type, column.dtype, column.initial)
-
-
-def _interleaved(sorted_at: Array, was: Array | int, now: Array) -> Array:
-    """Two values for each row of the input, in its order; ``was`` and ``now`` are sorted."""
-    both = np.empty(2 * len(sorted_at), now.dtype)
-    both[0::2] = was if isinstance(was, int) else was[sorted_at]
-    both[1::2] = now[sorted_at]
-    return both
 
 
 def _renewed(groups: Segments, counts: Array, slots: Array) -> tuple[Segments, Array]:

@@ -51,7 +51,8 @@ class SlotColumn:
     """One column of a slot table."""
 
     name: str
-    type: pa.DataType
+    type: pa.DataType | None
+    """None: it is not stored, and has initial values after a restart."""
     dtype: Any
     """Of the array in memory: a number, or ``object``."""
     initial: Any = 0
@@ -105,7 +106,7 @@ class SlotTable:
             [
                 *(pa.field(f"k{n}", kind) for n, kind in enumerate(key_types)),
                 pa.field(_ALIVE, pa.bool_()),
-                *(pa.field(column.name, column.type) for column in columns),
+                *(pa.field(column.name, column.type) for column in columns if column.type is not None),
             ]
         )
         self._reset()
@@ -195,9 +196,13 @@ class SlotTable:
         columns = batch.columns
         slots = self.slots(columns[:width])
         self.alive[slots] = columns[width].to_numpy(zero_copy_only=False)
-        for values, column, stored in zip(self.values, self.columns, columns[width + 1 :], strict=True):
+        for (values, column), stored in zip(self._stored(), columns[width + 1 :], strict=True):
             values[slots] = column.from_arrow(stored)
         return slots
+
+    def _stored(self) -> list[tuple[Array, SlotColumn]]:
+        pairs = zip(self.values, self.columns, strict=True)
+        return [(values, column) for values, column in pairs if column.type is not None]
 
     def take_rows(self, keys: Sequence[Any], contents: Sequence[Any]) -> None:
         """Takes keys, and for each a tuple of values, as :func:`scan_slots` gives them: from a savepoint."""
@@ -282,7 +287,7 @@ class SlotTable:
             yield self._cell(number), cell
 
     def _batch(self, slots: Slots) -> pa.RecordBatch:
-        columns = [column.to_arrow(values[slots]) for column, values in zip(self.columns, self.values, strict=True)]
+        columns = [column.to_arrow(values[slots]) for values, column in self._stored()]
         return pa.RecordBatch.from_arrays(
             [*self._index.keys(slots), pa.array(self.alive[slots]), *columns], schema=self._schema
         )
