@@ -21,9 +21,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import hypothesis
+import mariadb_server as mariadb_server_module
 import pytest
 from hdfskit import hdfs, hdfs_server
 from kafkakit import broker, kafka_server
+from mariadbkit import mariadb, mariadb_server
 from postgreskit import database, postgres_server, why_not
 from registrykit import registry, registry_server
 from s3kit import bucket, s3_server  # noqa: F401 - fixtures
@@ -39,6 +41,8 @@ __all__ = [
     "hdfs",
     "hdfs_server",
     "kafka_server",
+    "mariadb",
+    "mariadb_server",
     "postgres_server",
     "registry",
     "registry_server",
@@ -51,6 +55,12 @@ ENGINES: dict[str, dict[str, str]] = {
 """The settings that choose an engine. The first one is for tests without the mark."""
 
 SPARK_TIMEOUT = 300
+
+MAY_BE_MISSING: dict[str, Callable[[], str | None]] = {
+    "PostgreSQL": why_not,
+    "MariaDB": mariadb_server_module.why_not,
+}
+"""Servers, and what is missing to run them."""
 
 # How long an example takes says nothing on a busy machine. And what must pass before a change goes in is the same every
 # time; the search for new counterexamples is for runs by hand.
@@ -224,9 +234,10 @@ def run(make_env: MakeEnv) -> Run:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Skipped tests are a letter among others; this is the line that nobody overlooks."""
-    skipped = [
-        report for report in terminalreporter.stats.get("skipped", ()) if "no PostgreSQL" in str(report.longrepr)
-    ]
-    if skipped:
-        terminalreporter.write_line(f"{len(skipped)} tests skipped: {why_not()}", yellow=True)
+    """Skipped tests are a letter among others; these are the lines that nobody overlooks."""
+    for server, reason in MAY_BE_MISSING.items():
+        skipped = [
+            report for report in terminalreporter.stats.get("skipped", ()) if f"no {server}" in str(report.longrepr)
+        ]
+        if skipped:
+            terminalreporter.write_line(f"{len(skipped)} tests skipped: {reason()}", yellow=True)

@@ -5,7 +5,8 @@ Tests of one group run in one process, one after the other.
 
 * Two groups need the Spark session of their process: what is tested of the engine, and programs that run on Spark as
   they do in memory. There are two because one would take longer than everything else together.
-* The tests with PostgreSQL share a server, so they are one group, and those with Kafka another one.
+* The tests with PostgreSQL share a server, so they are one group, those with Kafka another one, and those with the
+  other systems a third one.
 * Every other file is a group of its own. Tests that start programs with a Spark of their own are among them.
 
 The scheduler knows tests by their names only, so what belongs where follows from names and by what is in a file.
@@ -27,6 +28,7 @@ ENGINE = "the engine on Spark"
 PROGRAMS = "programs on Spark"
 POSTGRES = "PostgreSQL"
 KAFKA = "Kafka"
+SYSTEMS = "other systems"
 OWN_PROCESSES = "scripts"
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -51,6 +53,9 @@ _WITH_KAFKA = (
     "tests/bench/test_kafka_",
 )
 
+_WITH_SYSTEMS = ("tests/semantics/test_systems_", "tests/recovery/test_systems_")
+"""Those with MariaDB, Redis and the like."""
+
 _PROGRAMS = ("tests/examples/",)
 
 _OWN_PROCESSES = (
@@ -71,6 +76,7 @@ _FIRST = (
     OWN_PROCESSES,
     POSTGRES,
     KAFKA,
+    SYSTEMS,
     "tests/semantics/test_window_transcripts.py",
     "tests/semantics/test_state_kinds.py",
     "tests/unit/test_states.py",
@@ -84,6 +90,8 @@ def group_of(nodeid: str) -> str:
         return POSTGRES
     if file.startswith(_WITH_KAFKA):
         return KAFKA
+    if file.startswith(_WITH_SYSTEMS):
+        return SYSTEMS
     if file.startswith(_PROGRAMS) or re.search(r"[\[-]spark[\]-]", test):
         return PROGRAMS
     if file.startswith(("tests/engine/", "tests/recovery/")):

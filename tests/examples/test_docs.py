@@ -22,6 +22,7 @@ PAGES = [
     "writing-a-sink.md",
     "writing-an-operator.md",
     "cep.md",
+    "databases.md",
 ]
 
 

@@ -15,7 +15,7 @@ from postgreskit import Database, PostgresServer
 
 from firesteel.common import Instant, Row, Types
 from firesteel.common.typeinfo import RowTypeInfo
-from firesteel.connectors.postgresql import driver
+from firesteel.connectors.jdbc import session
 from firesteel.connectors.postgresql.two_phase import PreparedTransaction, TransactionCommitter, TransactionWriter
 from firesteel.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from firesteel.datastream.connectors.base import CommitterContext, SinkIdentity, WriterContext
@@ -51,7 +51,7 @@ def counts(database: Database) -> Database:
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "PAUSE", 0.01)
+    monkeypatch.setattr(session, "PAUSE", 0.01)
 
 
 FLAVOURS = ["sink", "exactly_once_sink"]

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from firesteel.common import Instant, Row, Types
+from firesteel.connectors.jdbc.dialect import dialect_of
 from firesteel.connectors.postgresql.address import Address
 from firesteel.connectors.postgresql.driver import Session, is_passing, tell
 from firesteel.connectors.postgresql.rows import Rows
@@ -95,8 +96,6 @@ class TestAddress:
     @pytest.mark.parametrize(
         ("url", "text"),
         [
-            ("jdbc:mysql://db/shop?password=hunter2", "starts with 'jdbc:mysql:'. Only PostgreSQL is supported"),
-            ("db:5432", "starts with 'db'"),
             ("jdbc:postgresql://db:x/shop?password=hunter2", "must be a number, got 'x'"),
             ("jdbc:postgresql://ada:hunter2%zz@db/shop", "The address jdbc:postgresql://db/shop cannot be read"),
             ("jdbc:postgresql://[::1/shop?password=hunter2", "The address jdbc:postgresql://[::1/shop cannot be read"),
@@ -125,6 +124,14 @@ class TestAddress:
         ):
             assert SECRET not in text
         assert given.address().without_password(f"a {SECRET} b") == "a *** b"
+
+    @pytest.mark.parametrize(
+        ("url", "start"),
+        [("jdbc:oracle:thin:@db", "jdbc:oracle"), ("db:5432", "db"), ("shop.db", "shop.db")],
+    )
+    def test_another_database(self, url: str, start: str) -> None:
+        with pytest.raises(ProgramError, match=f"got one that starts with '{start}'"):
+            dialect_of(url)
 
 
 class TestStatements:

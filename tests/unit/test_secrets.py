@@ -114,16 +114,16 @@ class TestJdbc:
         for url in (Secret.from_environment("SHOP"), lambda: os.environ["SHOP"]):
             # The driver need not know it.
             given = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(url).with_user_name("ada").build()
-            target = JdbcSink.sink("INSERT INTO t VALUES (?)", Types.ROW([Types.INT()]), given)._target
+            sink = JdbcSink.sink("INSERT INTO t VALUES (?)", Types.ROW([Types.INT()]), given)
             monkeypatch.setenv("SHOP", f"jdbc:postgresql://one/shop?password={PASSWORD}")
-            pickled = cloudpickle.dumps(target)
+            pickled = cloudpickle.dumps(sink)
             assert PASSWORD.encode() not in pickled
             assert b"one/shop" not in pickled
-            for text in (f"{given}", f"{target}"):
+            for text in (f"{given}", f"{sink._target}"):
                 assert PASSWORD not in text
                 assert "one" not in text
             monkeypatch.setenv("SHOP", f"jdbc:postgresql://two/shop?password={PASSWORD}2")
-            address = pickle.loads(pickled).address
+            address = pickle.loads(pickled)._target.address
             assert str(address) == "two:5432/shop"
             assert address.arguments()["password"] == f"{PASSWORD}2"
             assert address.arguments()["user"] == "ada"

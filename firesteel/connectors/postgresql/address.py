@@ -7,10 +7,11 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from firesteel.common.secret import Secret
+from firesteel.connectors.jdbc.address import DatabaseAddress, shown
 from firesteel.connectors.postgresql.loading import load_driver
 from firesteel.errors import ProgramError
 
-__all__ = ["Address", "AddressReference", "AnyAddress", "has_password", "shown"]
+__all__ = ["Address"]
 
 _PREFIXES = ("jdbc:postgresql:", "postgresql:", "postgres:")
 
@@ -42,7 +43,7 @@ _WITHOUT_MEANING = (
 
 
 @dataclass(frozen=True)
-class Address:
+class Address(DatabaseAddress):
     """One database and who asks. Its text never has the password.
 
     >>> Address.parse("jdbc:postgresql://db.example:5433/shop?user=ada&password=secret")
@@ -107,51 +108,8 @@ class Address:
         return text
 
 
-@dataclass(frozen=True)
-class AddressReference:
-    """An address that is looked up where it is used, each time anew: neither it nor its parts travel with a job.
-
-    >>> import os
-    >>> os.environ["SHOP"] = "jdbc:postgresql://db/shop?user=ada&password=secret"
-    >>> address = AddressReference(Secret.from_environment("SHOP"))
-    >>> address
-    AddressReference(url=Secret(environment variable 'SHOP'))
-    >>> str(address), address.arguments()["password"]
-    ('db:5432/shop', 'secret')
-    """
-
-    url: Secret
-    user: str | None = field(default=None, repr=False)
-    password: Secret | None = field(default=None, repr=False)
-
-    def address(self) -> Address:
-        return Address.parse(self.url.reveal(), self.user, self.password)
-
-    def __str__(self) -> str:
-        return str(self.address())
-
-    def arguments(self) -> dict[str, Any]:
-        return self.address().arguments()
-
-    def conninfo(self, **defaults: str) -> str:
-        return self.address().conninfo(**defaults)
-
-    def without_password(self, text: str) -> str:
-        return self.address().without_password(self.url.mask(text))
-
-
-AnyAddress = Address | AddressReference
-
-
 def _without_prefix(url: str) -> str:
-    for prefix in _PREFIXES:
-        if url.startswith(prefix):
-            return url[len(prefix) :]
-    kind = url.split("//")[0] if "//" in url else url.split(":")[0]
-    raise ProgramError(
-        f"A database is addressed as jdbc:postgresql://host:port/database, got one that starts with {kind!r}. "
-        "Only PostgreSQL is supported."
-    )
+    return next((url[len(prefix) :] for prefix in _PREFIXES if url.startswith(prefix)), url)
 
 
 def _libpq(rest: str, url: str) -> dict[str, str]:
@@ -195,24 +153,3 @@ def _parameter(key: str, value: str, url: str) -> dict[str, str]:
     if key in _WITHOUT_MEANING:
         return {}
     raise ProgramError(f"The parameter {key!r} in {shown(url)} is not known.")
-
-
-def shown(url: str) -> str:
-    """An address as it may be shown: without what may hold a password.
-
-    >>> shown("jdbc:postgresql://ada:secret@db/shop?password=secret")
-    'jdbc:postgresql://db/shop'
-    """
-    plain = url.partition("?")[0]
-    kind, slashes, rest = plain.partition("//")
-    return f"{kind}{slashes}{rest.rpartition('@')[2]}" if slashes else plain
-
-
-def has_password(url: str) -> bool:
-    """Whether a password may stand in an address.
-
-    >>> has_password("jdbc:postgresql://ada:secret@db/shop"), has_password("jdbc:postgresql://db/shop?user=ada")
-    (True, False)
-    """
-    plain, _, query = url.partition("?")
-    return "@" in plain or any(key in _SECRET for key, _ in parse_qsl(query, keep_blank_values=True))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
 
-from firesteel.connectors.postgresql.address import AnyAddress
+from firesteel.connectors.jdbc import session
+from firesteel.connectors.jdbc.address import DatabaseAddress
+from firesteel.connectors.postgresql.address import Address
 from firesteel.connectors.postgresql.loading import load_driver
 from firesteel.errors import ConnectorError, FailureKind, short_repr
 
@@ -50,14 +53,9 @@ _ADVICE = {
     "53200": "Raise max_prepared_transactions in postgresql.conf to more than all subtasks of all sinks together.",
 }
 
-PAUSE = 1.0
-"""Seconds before the first retry; before the second twice as much, and so on."""
-
-Result = TypeVar("Result")
-
 
 def tell(
-    error: Exception, address: AnyAddress, doing: str, element: object = None, kind: FailureKind | None = None
+    error: Exception, address: DatabaseAddress, doing: str, element: object = None, kind: FailureKind | None = None
 ) -> ConnectorError:
     """An error of the driver in our words: where, what was tried, what the server said, what to do. ``kind`` is for an
     error that means more at the place where it was caught than its code says."""
@@ -93,10 +91,10 @@ def is_passing(error: Exception) -> bool:
     return state in _PASSING_STATES or state[:2] in _PASSING_CLASSES
 
 
-class Session:
-    """A connection that is made when it is first needed, and anew after it broke. Statements commit by themselves."""
+class Session(session.Session):
+    """A connection of psycopg."""
 
-    def __init__(self, address: AnyAddress, name: str = "firesteel") -> None:
+    def __init__(self, address: DatabaseAddress, name: str = "firesteel") -> None:
         self.address = address
         self._name = name
         self._connection: psycopg.Connection[Any] | None = None
@@ -104,7 +102,9 @@ class Session:
     def connection(self) -> psycopg.Connection[Any]:
         if self._connection is None or self._connection.closed:
             driver = load_driver()
-            conninfo = self.address.conninfo(application_name=self._name)
+            address = self.address.resolve()
+            assert isinstance(address, Address)
+            conninfo = address.conninfo(application_name=self._name)
             self._connection = driver.connect(conninfo, autocommit=True, cursor_factory=driver.RawCursor)
         return self._connection
 
@@ -130,35 +130,31 @@ class Session:
         with self.connection().cursor() as cursor:
             cursor.executemany(statement.encode(), rows)
 
-    def again(self, action: Callable[[], Result], doing: str, retries: int) -> Result:
-        """Does something that may be repeated, up to ``retries`` times after failures that may pass."""
-        try:
-            return self.retried(action, retries)
-        except load_driver().Error as error:
-            self.drop()
-            raise tell(error, self.address, doing) from None
+    @property
+    def errors(self) -> type[Exception]:
+        found: type[Exception] = load_driver().Error
+        return found
 
-    def retried(self, action: Callable[[], Result], retries: int) -> Result:
-        """The same, with the driver's own error if it was of no use. Each try has a new connection."""
-        # Only those who talk to a database wait for it to load.
-        from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_incrementing
+    def is_passing(self, error: Exception) -> bool:
+        return is_passing(error)
 
-        database_error = load_driver().Error
+    def tell(
+        self, error: Exception, doing: str, element: object = None, kind: FailureKind | None = None
+    ) -> ConnectorError:
+        return tell(error, self.address, doing, element, kind)
 
-        def attempt() -> Result:
-            try:
-                return action()
-            except database_error as error:
-                if is_passing(error):
-                    self.drop()
-                raise
+    def transaction(self, force_rollback: bool = False) -> AbstractContextManager[Any]:
+        found: AbstractContextManager[Any] = self.connection().transaction(force_rollback=force_rollback)
+        return found
 
-        return Retrying(
-            stop=stop_after_attempt(retries + 1),
-            wait=wait_incrementing(PAUSE, PAUSE, 10 * PAUSE),
-            retry=retry_if_exception(lambda error: isinstance(error, database_error) and is_passing(error)),
-            reraise=True,
-        )(attempt)
+    def stream(self, statement: str, parameters: tuple[Any, ...], size: int) -> Iterator[list[tuple[Any, ...]]]:
+        driver = load_driver()
+        # A cursor of the server's, which lives in a transaction.
+        with self.connection().transaction(), driver.RawServerCursor(self.connection(), "firesteel") as cursor:
+            cursor.itersize = size
+            cursor.execute(statement.encode(), parameters or None)
+            while rows := cursor.fetchmany(size):
+                yield rows
 
     def drop(self) -> None:
         """Lets the connection go, with the transaction it may be in."""

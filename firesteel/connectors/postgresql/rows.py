@@ -1,23 +1,20 @@
-"""Records as parameters of a statement: checked against the declared types, in the form that the driver takes."""
+"""Records as psycopg takes them."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from firesteel.common.time import Instant
 from firesteel.common.typeinfo import RowTypeInfo, TupleTypeInfo
 from firesteel.common.types import Row
+from firesteel.connectors.jdbc import rows
 from firesteel.connectors.postgresql.loading import load_driver
-from firesteel.errors import TypeMismatchError
 
 __all__ = ["Rows"]
 
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
-
-class Rows:
+class Rows(rows.Rows):
     """Turns records of a declared type into rows.
 
     >>> from firesteel.common import Types
@@ -26,24 +23,17 @@ class Rows:
     """
 
     def __init__(self, declared: RowTypeInfo | TupleTypeInfo) -> None:
-        self._declared = declared
-        self._fits = declared.checker() or (lambda value: True)
-        self._converted: Callable[[Any], Any] = declared.converter() or (lambda value: value)
-
-    def row(self, value: Any) -> tuple[Any, ...]:
-        if value is None or not self._fits(value):
-            why = self._declared.explain(value) or f"expected {self._declared}, got None"
-            raise TypeMismatchError(f"{why}. The statement's parameters come from the fields of {self._declared}.")
-        fields: Sequence[Any] = self._converted(value)
-        return tuple([item if type(item) in _AS_THEY_ARE else _parameter(item) for item in fields])
+        super().__init__(declared, _parameter)
 
 
-_AS_THEY_ARE = frozenset({int, str, float, bool, bytes, type(None), datetime.datetime, datetime.date, datetime.time})
+_KNOWN = frozenset({datetime.datetime, datetime.date, datetime.time})
 
 
 def _parameter(value: Any) -> Any:
+    if type(value) in _KNOWN:
+        return value
     if isinstance(value, Instant):
-        return _EPOCH + datetime.timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
+        return rows.moment(value)
     if isinstance(value, bytearray):
         return bytes(value)
     if isinstance(value, dict | Row):

@@ -21,16 +21,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from firesteel.connectors.postgresql.address import AnyAddress
+from firesteel.connectors.jdbc.address import DatabaseAddress
+from firesteel.connectors.jdbc.writing import Target, Writing
 from firesteel.connectors.postgresql.driver import NO_SUCH_TRANSACTION, Session, tell
 from firesteel.connectors.postgresql.loading import load_driver
-from firesteel.connectors.postgresql.writing import Target, Writing
-from firesteel.datastream.connectors.base import Committer, CommitterContext, WriterContext
+from firesteel.datastream.connectors.base import Committer, CommitterContext, Sink, SinkWriter, WriterContext
 from firesteel.datastream.functions import SinkFunction
 from firesteel.durable.names import stored_as
 from firesteel.errors import ConnectorError, FailureKind
 
-__all__ = ["PreparedTransaction", "TransactionCommitter", "TransactionWriter"]
+__all__ = ["PreparedTransaction", "TransactionCommitter", "TransactionWriter", "TwoPhaseSink"]
 
 _NAME_TAKEN = "42710"
 _BUSY = "55000"
@@ -84,11 +84,26 @@ def _whole(short: int, newest: int) -> int:
     return number + (1 << 32) if newest - number > 1 << 31 else number
 
 
+class TwoPhaseSink(Sink):
+    """Writers and their committer."""
+
+    def __init__(self, target: Target, commit_attempts: int) -> None:
+        self._target, self._commit_attempts = target, commit_attempts
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        return TransactionWriter(self._target, context)
+
+    def create_committer(self, context: CommitterContext) -> Committer:
+        return TransactionCommitter(self._target.address, context, self._commit_attempts)
+
+
 class TransactionWriter(Writing):
     """One transaction per batch."""
 
     def __init__(self, target: Target, context: WriterContext) -> None:
         super().__init__(target, f"firesteel {context.job_name()}"[:63])
+        assert isinstance(self._session, Session)
+        self._session: Session
         self._prefix = f"{context.name_prefix()}-{context.subtask()}"
         self._open: PreparedTransaction | None = None
         self._taken_over = False
@@ -164,7 +179,7 @@ class TransactionWriter(Writing):
 class TransactionCommitter(Committer):
     """Commits what the tasks prepared."""
 
-    def __init__(self, address: AnyAddress, context: CommitterContext, attempts: int) -> None:
+    def __init__(self, address: DatabaseAddress, context: CommitterContext, attempts: int) -> None:
         self._session = Session(address, f"firesteel {context.job_name()}"[:63])
         self._prefix = f"{context.name_prefix()}-"
         self._retries = attempts - 1

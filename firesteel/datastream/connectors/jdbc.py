@@ -1,7 +1,8 @@
-"""Sinks into PostgreSQL, under the names that PyFlink gives to JDBC. No Java is involved.
+"""Sinks into databases, under the names that PyFlink gives to JDBC. No Java is involved.
 
-Three flavours: a statement that is run at least once for each record, an upsert, whose repetition changes nothing, and
-exactly once through transactions that are prepared by the tasks and committed by the driver.
+The address says which database it is: PostgreSQL, MariaDB or MySQL, SQLite. Three flavours: a statement that is run at
+least once for each record, an upsert, whose repetition changes nothing, and exactly once: through transactions that are
+prepared by the tasks and committed by the driver, or written ahead, with a mark in the same transaction.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import Any
 
 from firesteel.common.secret import Secret
 from firesteel.common.typeinfo import RowTypeInfo, TupleTypeInfo
-from firesteel.connectors.postgresql.address import Address, AddressReference, AnyAddress, has_password, shown
-from firesteel.connectors.postgresql.statements import upsert, with_numbers
-from firesteel.connectors.postgresql.two_phase import TransactionCommitter, TransactionWriter
-from firesteel.connectors.postgresql.writing import RowWriter, Target
+from firesteel.connectors.jdbc.address import AddressReference, DatabaseAddress, has_password, shown
+from firesteel.connectors.jdbc.dialect import Dialect, dialect_of
+from firesteel.connectors.jdbc.statements import check_keys, marked
+from firesteel.connectors.jdbc.writing import RowWriter, Target
 from firesteel.datastream.connectors.base import Committer, CommitterContext, Sink, SinkWriter, WriterContext
 from firesteel.datastream.functions import SinkFunction
 from firesteel.errors import ProgramError, short_repr
@@ -83,7 +84,8 @@ class JdbcConnectionOptions:
             self._options = JdbcConnectionOptions("")
 
         def with_url(self, url: str | Secret | Callable[[], str]) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """``jdbc:postgresql://host:port/database``, and what JDBC allows behind it; or where to find that."""
+            """``jdbc:postgresql://host:port/database``, ``jdbc:mysql://…``, ``jdbc:mariadb://…``, ``jdbc:sqlite:path``,
+            and what JDBC allows behind it; or where to find that."""
             return self._with(url=url)
 
         def with_driver_name(self, driver_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
@@ -113,12 +115,16 @@ class JdbcConnectionOptions:
             self._options.address()
             return self._options
 
-    def address(self) -> AnyAddress:
+    def address(self) -> DatabaseAddress:
         """The address, understood; one that is to be found elsewhere is understood when it is used."""
         password = Secret.of(self.password) if self.password is not None else None
         if isinstance(self.url, Secret) and self.url.is_reference:
             return AddressReference(self.url, self.user_name, password)
-        return Address.parse(self.get_db_url(), self.user_name, password)
+        return self.dialect().parse(self.get_db_url(), self.user_name, password)
+
+    def dialect(self) -> Dialect:
+        """Which database it is, as far as the address is known in this process."""
+        return dialect_of(self.get_db_url())
 
 
 @dataclass(frozen=True)
@@ -226,15 +232,73 @@ class JdbcExactlyOnceOptions:
             return self._options
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """What is written where. Which database that is may be known only where it is written."""
+
+    type_info: RowTypeInfo | TupleTypeInfo
+    connection: JdbcConnectionOptions
+    execution: JdbcExecutionOptions
+    sql: str = ""
+    table: str = ""
+    keys: tuple[str, ...] = ()
+    """For an upsert, in place of ``sql``."""
+
+    def checked(self) -> _Rows:
+        _checked_type(self.type_info)
+        if not isinstance(self.connection, JdbcConnectionOptions):
+            raise ProgramError(
+                f"jdbc_connection_options must be JdbcConnectionOptions, got {short_repr(self.connection, 80)}."
+            )
+        if not (isinstance(self.connection.url, Secret) and self.connection.url.is_reference):
+            self.target()
+        elif self.table:
+            check_keys(self.table, self._columns(), self.keys)
+        else:
+            self._check_marks(marked(self.sql, lambda number: "?")[1])
+        return self
+
+    def _columns(self) -> list[str]:
+        assert isinstance(self.type_info, RowTypeInfo)
+        return self.type_info.get_field_names()
+
+    def target(self) -> Target:
+        dialect, options = self.connection.dialect(), self.execution
+        sql = dialect.upsert(self.table, self._columns(), self.keys) if self.table else self.sql
+        statement, marks = dialect.statement(sql)
+        self._check_marks(marks)
+        return Target(
+            dialect,
+            self.connection.address(),
+            statement,
+            self.type_info,
+            options.batch_size,
+            options.batch_interval_ms,
+            options.max_retries,
+        )
+
+    def _check_marks(self, marks: int) -> None:
+        fields = len(self.type_info.get_field_types())
+        if marks != fields:
+            raise ProgramError(
+                f"The statement has {marks} question marks for the {fields} fields of {self.type_info}; "
+                f"it needs one for each: {self.sql}"
+            )
+
+
 class JdbcSink(Sink, SinkFunction):
     """Rows into a table. Made by :meth:`sink`, :meth:`upsert_sink` or :meth:`exactly_once_sink`.
 
     ``add_sink`` takes it, as in PyFlink, and so does ``sink_to``.
     """
 
-    def __init__(self, target: Target, exactly_once: JdbcExactlyOnceOptions | None = None) -> None:
-        self._target = target
+    def __init__(self, rows: _Rows, exactly_once: JdbcExactlyOnceOptions | None = None) -> None:
+        self._rows = rows.checked()
         self._exactly_once = exactly_once
+
+    @property
+    def _target(self) -> Target:
+        return self._rows.target()
 
     @staticmethod
     def sink(
@@ -247,7 +311,8 @@ class JdbcSink(Sink, SinkFunction):
 
         ``sql`` has a question mark for each field of ``type_info``, in its order.
         """
-        return JdbcSink(_target(sql, type_info, jdbc_connection_options, jdbc_execution_options))
+        execution = jdbc_execution_options or JdbcExecutionOptions()
+        return JdbcSink(_Rows(type_info, jdbc_connection_options, execution, sql))
 
     @staticmethod
     def upsert_sink(
@@ -257,13 +322,13 @@ class JdbcSink(Sink, SinkFunction):
         jdbc_connection_options: JdbcConnectionOptions,
         jdbc_execution_options: JdbcExecutionOptions | None = None,
     ) -> JdbcSink:
-        """Inserts each record, or updates the row with its key. Again is as good as once, so the table ends up exact.
+        """Inserts each record, or updates the row with its key. That is idempotent, so the table ends up exact.
 
         The columns are the fields of ``type_info``. The table needs a unique or primary key on ``key_fields``.
         """
         _checked_type(type_info)
-        sql = upsert(table, type_info.get_field_names(), list(key_fields))
-        return JdbcSink(_target(sql, type_info, jdbc_connection_options, jdbc_execution_options))
+        execution = jdbc_execution_options or JdbcExecutionOptions()
+        return JdbcSink(_Rows(type_info, jdbc_connection_options, execution, table=table, keys=tuple(key_fields)))
 
     @staticmethod
     def exactly_once_sink(
@@ -275,46 +340,30 @@ class JdbcSink(Sink, SinkFunction):
     ) -> JdbcSink:
         """Runs a statement for each record exactly once: in a transaction that is committed when its batch is complete.
 
-        The server's ``max_prepared_transactions`` must allow one for each subtask.
+        PostgreSQL's ``max_prepared_transactions`` must allow one for each subtask. MariaDB, MySQL and SQLite get a
+        table in which transactions leave their mark.
         """
-        target = _target(sql, type_info, jdbc_connection_options, jdbc_execution_options)
-        return JdbcSink(target, jdbc_exactly_once_options or JdbcExactlyOnceOptions())
+        execution = jdbc_execution_options or JdbcExecutionOptions()
+        options = jdbc_exactly_once_options or JdbcExactlyOnceOptions()
+        return JdbcSink(_Rows(type_info, jdbc_connection_options, execution, sql), options)
+
+    def _once(self, options: JdbcExactlyOnceOptions) -> Sink:
+        target = self._target
+        return target.dialect.exactly_once(target, options.max_commit_attempts)
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         if self._exactly_once is not None:
-            return TransactionWriter(self._target, context)
+            return self._once(self._exactly_once).create_writer(context)
         return RowWriter(self._target, f"firesteel {context.job_name()}"[:63])
 
     def create_committer(self, context: CommitterContext) -> Committer | None:
         if self._exactly_once is None:
             return None
-        return TransactionCommitter(self._target.address, context, self._exactly_once.max_commit_attempts)
+        return self._once(self._exactly_once).create_committer(context)
 
     def invoke(self, value: Any, context: SinkFunction.Context) -> None:
         """Not for a JdbcSink: its writers take the records."""
         raise ProgramError("A JdbcSink is no function to call: give it to add_sink() or sink_to().")
-
-
-def _target(
-    sql: str,
-    type_info: RowTypeInfo | TupleTypeInfo,
-    connection: JdbcConnectionOptions,
-    execution: JdbcExecutionOptions | None,
-) -> Target:
-    _checked_type(type_info)
-    if not isinstance(connection, JdbcConnectionOptions):
-        raise ProgramError(f"jdbc_connection_options must be JdbcConnectionOptions, got {short_repr(connection, 80)}.")
-    statement, marks = with_numbers(sql)
-    fields = len(type_info.get_field_types())
-    if marks != fields:
-        raise ProgramError(
-            f"The statement has {marks} question marks for the {fields} fields of {type_info}; "
-            f"it needs one for each: {sql}"
-        )
-    options = execution or JdbcExecutionOptions()
-    return Target(
-        connection.address(), statement, type_info, options.batch_size, options.batch_interval_ms, options.max_retries
-    )
 
 
 def _checked_type(type_info: Any) -> None:

@@ -1,4 +1,4 @@
-"""Rows into a table, as they come: what every PostgreSQL writer does, and the writer that does no more."""
+"""Rows into a table, as they come: what every writer to a database does, and the writer that does no more."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from firesteel.common.typeinfo import RowTypeInfo, TupleTypeInfo
-from firesteel.connectors.postgresql.address import AnyAddress
-from firesteel.connectors.postgresql.driver import Session, is_passing, tell
-from firesteel.connectors.postgresql.loading import load_driver
-from firesteel.connectors.postgresql.rows import Rows
+from firesteel.connectors.jdbc.address import DatabaseAddress
+from firesteel.connectors.jdbc.dialect import Dialect
 from firesteel.datastream.connectors.base import SinkWriter
 from firesteel.datastream.functions import SinkFunction
 from firesteel.errors import ConnectorError, short_repr
@@ -23,9 +21,10 @@ __all__ = ["RowWriter", "Target", "Writing"]
 class Target:
     """What is written where, and in which portions."""
 
-    address: AnyAddress
+    dialect: Dialect
+    address: DatabaseAddress
     statement: str
-    """With numbered parameters."""
+    """With the driver's own marks for parameters."""
     declared: RowTypeInfo | TupleTypeInfo
     batch_size: int = 5000
     """Rows that are sent together; 0: as many as come."""
@@ -39,8 +38,8 @@ class Writing(SinkWriter):
 
     def __init__(self, target: Target, name: str) -> None:
         self._target = target
-        self._session = Session(target.address, name)
-        self._row = Rows(target.declared).row
+        self._session = target.dialect.session(target.address, name)
+        self._row = target.dialect.rows(target.declared).row
         self._most = target.batch_size or 1_000_000
         self._values: list[Any] = []
         self._rows: list[tuple[Any, ...]] = []
@@ -77,23 +76,23 @@ class Writing(SinkWriter):
 
     def _together(self) -> None:
         """All rows or none: in a transaction of their own, or in a part of the one that is open."""
-        with self._session.connection().transaction():
+        with self._session.transaction():
             self._session.executemany(self._target.statement, self._rows)
 
     def _refused(self, error: Exception) -> ConnectorError:
         """Rows were sent together, so the server did not say which of them it refused. One by one it does."""
-        driver = load_driver()
-        if is_passing(error):
-            return tell(error, self._target.address, self.doing)
+        session = self._session
+        if session.is_passing(error):
+            return session.tell(error, self.doing)
         for value, row in zip(self._values, self._rows, strict=True):
             try:
-                with self._session.connection().transaction(force_rollback=True):
-                    self._session.execute(self._target.statement, *row)
-            except driver.Error as again:
-                if is_passing(again):
+                with session.transaction(force_rollback=True):
+                    session.execute(self._target.statement, *row)
+            except session.errors as again:
+                if session.is_passing(again):
                     break
-                return tell(again, self._target.address, self.doing, value)
-        return tell(error, self._target.address, self.doing)
+                return session.tell(again, self.doing, value)
+        return session.tell(error, self.doing)
 
     def close(self) -> None:
         self._session.drop()
@@ -108,6 +107,6 @@ class RowWriter(Writing):
     def send(self) -> None:
         try:
             self._session.retried(self._together, self._target.retries)
-        except load_driver().Error as error:
+        except self._session.errors as error:
             raise self._refused(error) from None
         self._sent()

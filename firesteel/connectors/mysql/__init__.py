@@ -1,0 +1,1 @@
+"""MariaDB and MySQL: rows, and transactions of XA that are prepared in tasks and committed by the driver."""

@@ -1,0 +1,1 @@
+"""SQLite: rows in a file."""
