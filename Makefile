@@ -41,8 +41,9 @@ compiled: $(STAMP)
 demo: compiled ## run a job worth looking at: clicks, event time, a live table (about 40 s)
 	@$(BIN)/python examples/demo_clicks.py
 
-test: compiled ## run the tests, in two processes
-	$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
+# On two cores: a third of the processes waits at any time, for a lease, a server or a JVM.
+test: compiled ## run the tests, in three processes
+	$(BIN)/python -m pytest -n 3 --dist loadscope $(ARGS)
 
 lint: $(STAMP) ## check style (ruff), types (mypy) and who imports whom (import-linter)
 	$(BIN)/ruff check .

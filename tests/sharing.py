@@ -1,12 +1,12 @@
-"""How the suite is shared out to several processes: ``make test`` has two, a plain ``pytest`` has one.
+"""How the suite is shared out to several processes: ``make test`` has three, a plain ``pytest`` has one.
 
 pytest-xdist hands out groups of tests, in this order: large ones first, so that all processes are busy until the end.
 Tests of one group run in one process, one after the other.
 
-* Two groups need the Spark session of their process: what is tested of the engine, and programs that run on Spark as
-  they do in memory. There are two because one would take longer than everything else together.
+* Three groups need the Spark session of their process: what is tested of the engine, recovery on Spark, and programs
+  that run on Spark as they do in memory. There are three because one would take longer than everything else together.
 * The tests with PostgreSQL share a server, so they are one group, those with Kafka another one, and those with the
-  other systems a third one.
+  other systems a third one. Some of them use the session, too. Those with HDFS are with those of recovery.
 * Every other file is a group of its own. Tests that start programs with a Spark of their own are among them.
 
 The scheduler knows tests by their names only, so what belongs where follows from names and by what is in a file.
@@ -25,6 +25,7 @@ from xdist.scheduler import LoadScopeScheduling
 __all__ = ["IN_SESSION", "Scheduler", "group_of", "in_order"]
 
 ENGINE = "the engine on Spark"
+RECOVERY = "recovery on Spark"
 PROGRAMS = "programs on Spark"
 POSTGRES = "PostgreSQL"
 KAFKA = "Kafka"
@@ -32,7 +33,7 @@ SYSTEMS = "other systems"
 OWN_PROCESSES = "scripts"
 ROOT = Path(__file__).resolve().parents[1]
 
-IN_SESSION = (ENGINE, PROGRAMS)
+IN_SESSION = (ENGINE, RECOVERY, PROGRAMS, KAFKA, SYSTEMS)
 """The groups whose tests may use the Spark session of the process that they run in."""
 
 _WITH_POSTGRES = (
@@ -56,6 +57,8 @@ _WITH_KAFKA = (
 _WITH_SYSTEMS = ("tests/semantics/test_systems_", "tests/recovery/test_systems_")
 """Those with MariaDB, Redis and the like."""
 
+_WITH_HDFS = ("tests/semantics/test_hdfs.py",)
+
 _PROGRAMS = ("tests/examples/",)
 
 _OWN_PROCESSES = (
@@ -71,12 +74,14 @@ _SIGNS_OF_THE_SESSION = ("spark_env", "SparkSession", "Halves")
 """Of the folders for Spark a file without any of these words runs scripts and clusters only."""
 
 _FIRST = (
+    # Of the first three one waits most of the time, for leases that run out and servers that come back.
     ENGINE,
-    PROGRAMS,
-    OWN_PROCESSES,
     POSTGRES,
+    RECOVERY,
+    PROGRAMS,
     KAFKA,
     SYSTEMS,
+    OWN_PROCESSES,
     "tests/semantics/test_window_transcripts.py",
     "tests/semantics/test_state_kinds.py",
     "tests/unit/test_states.py",
@@ -94,8 +99,12 @@ def group_of(nodeid: str) -> str:
         return SYSTEMS
     if file.startswith(_PROGRAMS) or re.search(r"[\[-]spark[\]-]", test):
         return PROGRAMS
-    if file.startswith(("tests/engine/", "tests/recovery/")):
-        return ENGINE if _uses_session(file) and not nodeid.startswith(_OWN_PROCESSES) else f"{OWN_PROCESSES}: {file}"
+    if file.startswith(_WITH_HDFS):
+        return RECOVERY
+    for folder, group in (("tests/engine/", ENGINE), ("tests/recovery/", RECOVERY)):
+        if file.startswith(folder):
+            in_session = _uses_session(file) and not nodeid.startswith(_OWN_PROCESSES)
+            return group if in_session else f"{OWN_PROCESSES}: {file}"
     return file
 
 

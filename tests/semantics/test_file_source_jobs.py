@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,20 @@ def test_batch_mode_reads_all_of_it(tmp_path: Path) -> None:
     assert sorted(rows.execute_and_collect()) == expected
 
 
+reached, on = threading.Event(), threading.Event()
+
+
+def gate(line: str) -> str:
+    """Holds the job in the middle of a file, until a savepoint was asked for."""
+    if line.startswith("a0150"):
+        reached.set()
+        assert on.wait(150)
+    return line[:5]
+
+
 def test_a_savepoint_inside_a_file_is_gone_on_from_at_another_parallelism(tmp_path: Path) -> None:
+    reached.clear()
+    on.clear()
     (tmp_path / "in").mkdir()
     for name in "ab":
         text = "".join(f"{name}{number:04} and more text, so that it takes a while\n" for number in range(2000))
@@ -80,13 +94,15 @@ def test_a_savepoint_inside_a_file_is_gone_on_from_at_another_parallelism(tmp_pa
         settings = {"firesteel.batch.max-records": "100", **config}
         env = memory_environment(parallelism, config=settings)
         source = FileSource.for_record_stream_format(LINES, tmp_path / "in").build()
-        lines = env.from_source(source, NONE, "lines").uid("lines").map(lambda line: line[:5])
+        lines = env.from_source(source, NONE, "lines").uid("lines").map(gate)
         lines.sink_to(CommitSink(tmp_path)).uid("sink")
         return env.execute_async("lines")
 
     first = start(2)
-    assert eventually(lambda: committed(tmp_path))
-    path = first.stop_with_savepoint(False, str(tmp_path / "savepoints")).result()
+    assert reached.wait(150)
+    savepoint = first.stop_with_savepoint(False, str(tmp_path / "savepoints"))
+    on.set()
+    path = savepoint.result()
     position = json.loads((Path(path) / "manifest.json").read_text())
     before = len(committed(tmp_path))
     assert before < 4000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime
 import logging
-import time
 from collections.abc import Iterator
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from postgreskit import Database, PostgresServer
 
 from firesteel.common import Instant, Row, Types
 from firesteel.common.typeinfo import RowTypeInfo
-from firesteel.connectors.jdbc import session
+from firesteel.connectors.jdbc import session, writing
 from firesteel.connectors.postgresql.two_phase import PreparedTransaction, TransactionCommitter, TransactionWriter
 from firesteel.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from firesteel.datastream.connectors.base import CommitterContext, SinkIdentity, WriterContext
@@ -343,13 +343,15 @@ def test_a_portion_is_sent_again_after_a_lost_connection(counts: Database, retri
     writer.close()
 
 
-def test_rows_wait_no_longer_than_the_interval(counts: Database) -> None:
-    execution = JdbcExecutionOptions.builder().with_batch_interval_ms(1).build()
+def test_rows_wait_no_longer_than_the_interval(counts: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [50.0]
+    monkeypatch.setattr(writing, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    execution = JdbcExecutionOptions.builder().with_batch_interval_ms(1000).build()
     writer = JdbcSink.sink(INSERT, PAIR, options(counts), execution).create_writer(WriterContext())
 
     writer.write(("a", 1), At(0))
     assert rows(counts) == []
-    time.sleep(0.01)
+    now[0] += 1
     writer.write(("a", 2), At(0))
     assert len(rows(counts)) == 2
     writer.close()

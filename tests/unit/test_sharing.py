@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from sharing import ENGINE, POSTGRES, PROGRAMS, group_of, in_order
+from sharing import ENGINE, POSTGRES, PROGRAMS, RECOVERY, group_of, in_order
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,8 @@ from sharing import ENGINE, POSTGRES, PROGRAMS, group_of, in_order
         ("tests/compat/test_against_pyflink.py::test_prints[spark-union]", PROGRAMS),
         ("tests/engine/test_spark_life.py::test_cancel", ENGINE),
         ("tests/engine/test_spark_scripts.py::test_classes", "scripts: tests/engine/test_spark_scripts.py"),
-        ("tests/recovery/test_replay.py::test_a_batch", ENGINE),
+        ("tests/recovery/test_replay.py::test_a_batch", RECOVERY),
+        ("tests/semantics/test_hdfs.py::test_files", RECOVERY),
         (
             "tests/recovery/test_commit_protocol.py::test_a_driver_killed",
             "scripts: tests/recovery/test_commit_protocol.py",
