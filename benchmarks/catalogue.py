@@ -240,6 +240,26 @@ CEP = (
     ),
 )
 
+SQL = tuple(
+    Case(
+        f"sql_group_{size}{suffix}",
+        f"GROUP BY with COUNT and SUM, {keys:,} keys, {title}; PyFlink: SQL, in Java",
+        "sql_group",
+        "rate",
+        (FIRESTEEL, FIRESTEEL_ROCKSDB, PYFLINK),
+        records=40_000_000,
+        arguments=("--keys", str(keys), *arguments),
+        most_records={PYFLINK: 10_000_000},
+        most_seconds={PYFLINK: PATIENCE},
+        aims=(Aim(PYFLINK, 2 if keys < 1_000_000 else 1.5),),
+    )
+    for size, keys in (("10k", 10_000), ("1m", 1_000_000))
+    for suffix, title, arguments in (
+        ("", "every change", ()),
+        ("_mini_batch", "what a micro-batch changed", ("--mini-batch",)),
+    )
+)
+
 GROUPS: dict[str, tuple[Case, ...]] = {
     "engine": ENGINE,
     "state": STATE,
@@ -249,6 +269,7 @@ GROUPS: dict[str, tuple[Case, ...]] = {
     "kafka": KAFKA,
     "latency": LATENCY,
     "cep": CEP,
+    "sql": SQL,
 }
 
 CASES = {case.name: case for cases in GROUPS.values() for case in cases}

@@ -46,7 +46,14 @@ def on_firesteel(records: int) -> None:
     from firesteel.connectors.table.blackhole import BlackholeSink
     from firesteel.connectors.table.generating import BatchGeneratorSource
     from firesteel.datastream import StreamExecutionEnvironment
-    from firesteel.runtime.operators.table import AggregateCall, Calc, ColumnsType, GroupAggregate, KeyColumns
+    from firesteel.runtime.operators.table import (
+        AggregateCall,
+        Calc,
+        ColumnsToRows,
+        ColumnsType,
+        GroupAggregate,
+        KeyColumns,
+    )
 
     @dataclass(frozen=True)
     class Modulo:
@@ -79,13 +86,18 @@ def on_firesteel(records: int) -> None:
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
     keyed = stream.transform("Calc", calc, ColumnsType(rows)).key_by(KeyColumns((0,)))
     changes = keyed.transform("GroupAggregate", aggregate, ColumnsType(result))
-    changes.sink_to(BlackholeSink())
+    if options.show:
+        changes.transform("Rows", ColumnsToRows(result)).print()
+    else:
+        changes.sink_to(BlackholeSink())
     env.execute(f"group by, {records} rows")
 
 
-peaks = Peaks()
-peaks.start()
-measured = slope(
-    on_firesteel if options.engine == "firesteel" else on_pyflink, options.records, options.repeats, options.seconds
-)
-report(measured | {"memory": peaks.stop()})
+job = on_firesteel if options.engine == "firesteel" else on_pyflink
+if options.show:
+    job(options.records)
+else:
+    peaks = Peaks()
+    peaks.start()
+    measured = slope(job, options.records, options.repeats, options.seconds)
+    report(measured | {"memory": peaks.stop()})

@@ -88,6 +88,17 @@ def test_a_pattern_finds_what_a_function_by_hand_does(run: RunCase) -> None:
     assert found == sorted(run(CASES["cep_by_hand"], *small))
 
 
+def test_every_change_of_groups(run: RunCase) -> None:
+    """50 rows of each of 100 keys: an insertion, and 49 times what was and what is; or a few of them."""
+    small = ("--keys", "100", "--records", "5000", "--show")
+    every = run(CASES["sql_group_10k"], *small)
+    assert len(every) == 100 * 99
+    consolidated = run(CASES["sql_group_10k_mini_batch"], *small)
+    assert len(consolidated) < len(every) // 5
+    for lines in (every, consolidated):
+        assert sum(1 for line in lines if "c=50" in line) == 100
+
+
 @pytest.mark.parametrize("case", [case for case in RATES if case.program == "nexmark"], ids=lambda case: case.name)
 def test_nexmark(run: RunCase, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     # Processing time stands still, or a window of it might end within the test.

@@ -6,8 +6,8 @@ from typing import Any
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
-from group_reference import Change, Reference, Vectorised
 from hypothesis import example, given, settings
+from tablekit import Change, Reference, Vectorised
 
 from firesteel.runtime.operators.table import AggregateCall, GroupAggregate
 

@@ -1,15 +1,30 @@
-"""GROUP BY one row at a time: what the vectorised operator is compared with, and the means to run that one."""
+"""GROUP BY one row at a time: what the vectorised operator is compared with, and the means to run that one; and a
+program that groups."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from firesteel.common import Row, RowKind
+from firesteel.datastream import DataStream
 from firesteel.datastream.operators import Records
 from firesteel.runtime.columns.kinds import with_kinds
-from firesteel.runtime.operators.table import AggregateCall, GroupAggregate, GroupAggregateOperator, rows_of
+from firesteel.runtime.operators.table import (
+    AggregateCall,
+    Calc,
+    ColumnsToRows,
+    ColumnsType,
+    GroupAggregate,
+    GroupAggregateOperator,
+    KeyColumns,
+    RowsToColumns,
+    rows_of,
+)
 from firesteel.runtime.state.store import MemoryStore
 
 Change = tuple[int, tuple[Any, ...]]
@@ -155,3 +170,72 @@ def _wrapped(number: Any, kind: pa.DataType) -> Any:
         return number
     span = 1 << kind.bit_width
     return (number + span // 2) % span - span // 2
+
+
+# A program
+
+INPUT = pa.schema([("word", pa.string()), ("number", pa.int64()), ("ratio", pa.float64())])
+RESULT = pa.schema([("word", pa.string()), ("count", pa.int64()), ("sum", pa.int64()), ("kinds", pa.int64())])
+CALLS = (
+    AggregateCall("COUNT", None, pa.int64()),
+    AggregateCall("SUM", 1, pa.int64()),
+    AggregateCall("COUNT", 1, pa.int64(), distinct=True),
+)
+GROUPS = GroupAggregate((0,), CALLS, INPUT, RESULT)
+
+
+@dataclass(frozen=True)
+class Column:
+    index: int
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        return batch.column(self.index)
+
+
+@dataclass(frozen=True)
+class Positive:
+    index: int
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        return pc.greater(batch.column(self.index), 0)
+
+
+def counted(stream: DataStream) -> DataStream:
+    """SELECT word, COUNT(*), SUM(number), COUNT(DISTINCT number) FROM stream WHERE number > 0 GROUP BY word"""
+    batches = (
+        stream.transform("Columns", RowsToColumns(INPUT, kinds=True), ColumnsType(INPUT))
+        .uid("columns")
+        .set_parallelism(1)
+    )
+    calc = Calc((Column(0), Column(1), Column(2)), INPUT, Positive(1))
+    chosen = batches.transform("Calc", calc, ColumnsType(INPUT)).uid("calc").set_parallelism(1)
+    groups = chosen.key_by(KeyColumns((0,))).transform("Groups", GROUPS, ColumnsType(RESULT)).uid("groups")
+    return groups.transform("Rows", ColumnsToRows(RESULT)).uid("rows")
+
+
+def changes(count: int, first: int = 0) -> list[Row]:
+    """Insertions, and every fifth time what was inserted two before is taken back."""
+    rows = []
+    for n in range(first, first + count):
+        at, kind = (n - 2, RowKind.DELETE) if n % 5 == 4 else (n, RowKind.INSERT)
+        row = Row(word=f"w{at % 11}", number=at % 4, ratio=at / 3)
+        row.set_row_kind(kind)
+        rows.append(row)
+    return rows
+
+
+def expected(rows: list[Row]) -> list[tuple[int, tuple[Any, ...]]]:
+    reference = Reference(GROUPS)
+    reference.process([(row.get_row_kind().value, tuple(row)) for row in rows if row.number > 0])
+    return reference.changes
+
+
+def found(rows: list[Row]) -> list[tuple[int, tuple[Any, ...]]]:
+    return [(row.get_row_kind().value, tuple(row)) for row in rows]
+
+
+def by_word(every: list[tuple[int, tuple[Any, ...]]]) -> dict[Any, list[Any]]:
+    words: dict[Any, list[Any]] = {}
+    for change in every:
+        words.setdefault(change[1][0], []).append(change)
+    return words
