@@ -12,7 +12,8 @@
    never comes again, and what it prepared must become visible.
 4. **Commit** (driver, :meth:`Commits.settle`), sink by sink, as soon as that is seen: by a thread that looks for it,
    when the next batch begins, and before the job is over. Then the file is removed.
-   *Crash here:* the file is still there.
+   *Crash here:* the file is still there. *A sink that fails* keeps none of the others waiting, whose systems may not
+   wait for long: all are asked, then the first failure is raised. The file stays, and all of them are asked again.
 5. **Recover** (driver, :meth:`Commits.start`, before each attempt begins, and once more when the job has ended). Each
    committer learns what is pending and rolls back what else it finds of its own. Files of logged batches are
    committed (again), those of other batches aborted; then they are removed.
@@ -20,10 +21,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from firesteel.datastream.connectors.base import Committer, CommitterContext
@@ -41,6 +43,37 @@ from firesteel.runtime.job_spec import JobSpec
 __all__ = ["Commits"]
 
 logger = logging.getLogger("firesteel")
+
+
+class _Round:
+    """One way through all sinks. One that has failed is left out for the rest of it: its later batches come after its
+    earlier ones."""
+
+    def __init__(self, without: Iterable[str] = ()) -> None:
+        self._failed = set(without)
+        self._first: Exception | None = None
+
+    def goes(self, uid: str) -> bool:
+        return uid not in self._failed
+
+    def still(self, prepared: Prepared) -> Iterator[tuple[str, list[Any]]]:
+        return ((uid, committables) for uid, committables in prepared.items() if self.goes(uid))
+
+    @contextlib.contextmanager
+    def of(self, uid: str) -> Iterator[None]:
+        """What is done for a sink that goes."""
+        try:
+            yield
+        except Exception as error:
+            self._failed.add(uid)
+            if self._first is not None:
+                logger.warning("one more sink has failed: %s", error)
+            self._first = self._first or error
+
+    def end(self) -> None:
+        """Raises what was raised first."""
+        if self._first is not None:
+            raise self._first
 
 
 class Commits:
@@ -93,13 +126,15 @@ class Commits:
             self._close()
             self._job, self._log, self._logged, self._failure = job, CommitLog(folder, storage), logged, None
             self._known, self._guard = False, guard
+            going = _Round()
             for uid, node in self._sinks.items():
-                committer = self._call(uid, -1, [], self._create, node)
-                if committer is not None:
-                    self._committers[uid] = committer
-            self._read()
+                with going.of(uid):
+                    committer = self._call(uid, -1, [], self._create, node)
+                    if committer is not None:
+                        self._committers[uid] = committer
+            self._read(going)
             self._known = True
-            self._recover()
+            self._recover(going)
 
     def _create(self, node: StreamNode) -> Committer | None:
         assert isinstance(node.spec, SinkSpec)
@@ -108,30 +143,33 @@ class Commits:
         committer: Committer | None = node.spec.sink.create_committer(self._contexts[node.uid])
         return committer
 
-    def _read(self) -> None:
+    def _read(self, going: _Round) -> None:
         assert self._log is not None
         self._pending = self._log.read()
         for batch, prepared in self._pending.items():
-            unknown = [uid for uid in prepared if uid not in self._committers]
+            unknown = [uid for uid in prepared if uid not in self._committers and going.goes(uid)]
             if unknown:
                 raise CheckpointError(
                     f"Batch {batch} of the checkpoint has results that are not committed, of a sink that the program "
                     f"lacks: uid {unknown[0]!r}. Start the program that they belong to."
                 )
 
-    def _recover(self) -> None:
+    def _recover(self, going: _Round) -> None:
         self._check()
         done = {batch for batch in self._pending if self._logged(batch)}
         for uid, committer in self._committers.items():
             waiting = self._of(uid, done)
-            self._call(uid, -1, waiting, committer.recover, list(waiting))
+            with going.of(uid):
+                self._call(uid, -1, waiting, committer.recover, list(waiting))
         for batch in sorted(self._pending.keys() - done):
-            for uid, stale in self._pending[batch].items():
-                self._call(uid, batch, stale, self._committers[uid].abort, stale)
-            self._remove(batch)
+            for uid, stale in going.still(self._pending[batch]):
+                with going.of(uid):
+                    self._call(uid, batch, stale, self._committers[uid].abort, stale)
+            self._remove(batch, going)
         for batch in sorted(done):
-            self._commit(batch, again=True)
+            self._commit(batch, going, again=True)
         self._note()
+        going.end()
 
     def _check(self) -> None:
         self._guard()
@@ -170,32 +208,39 @@ class Commits:
                 raise self._failure
             try:
                 self._check()
+                going = _Round()
                 for batch in [batch for batch in sorted(self._pending) if self._logged(batch)]:
-                    self._commit(batch)
+                    self._commit(batch, going)
+                going.end()
             except BaseException as error:
                 self._failure = error
                 raise
             finally:
                 self._note()
 
-    def _commit(self, batch: int, again: bool = False) -> None:
+    def _commit(self, batch: int, going: _Round, again: bool = False) -> None:
         crash = self._job.crash_points.reach
         crash(CrashPoint.BEFORE_COMMIT)
         began = time.monotonic()
-        for number, (uid, committables) in enumerate(self._pending[batch].items()):
+        for number, (uid, committables) in enumerate(going.still(self._pending[batch])):
             if number:
                 crash(CrashPoint.BETWEEN_SINKS)
-            committer = self._committers[uid]
-            commit = committer.recover_and_commit if again else committer.commit
-            self._call(uid, batch, committables, commit, committables)
-        crash(CrashPoint.COMMITTED)
-        self._remove(batch)
-        self._committed(batch, time.monotonic() - began)
+            with going.of(uid):
+                committer = self._committers[uid]
+                commit = committer.recover_and_commit if again else committer.commit
+                self._call(uid, batch, committables, commit, committables)
+        if self._remove(batch, going, lambda: crash(CrashPoint.COMMITTED)):
+            self._committed(batch, time.monotonic() - began)
 
-    def _remove(self, batch: int) -> None:
+    def _remove(self, batch: int, going: _Round, before: Callable[[], None] = lambda: None) -> bool:
+        """The end of a batch, unless there is a sink that has not done its part."""
         assert self._log is not None
+        if not all(map(going.goes, self._pending[batch])):
+            return False
+        before()
         self._log.remove(batch)
         del self._pending[batch]
+        return True
 
     def _note(self) -> None:
         if self._pending:
@@ -221,7 +266,7 @@ class Commits:
         with self._lock:
             try:
                 if self._committers and self._known:
-                    self._recover()
+                    self._recover(_Round(self._sinks.keys() - self._committers.keys()))
             except Exception:
                 logger.warning("the sinks of job %r could not be brought to an end", self._job.name, exc_info=True)
             self._close()

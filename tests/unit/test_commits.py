@@ -58,6 +58,8 @@ class RecordingSink(Sink):
 
     def create_committer(self, context: CommitterContext) -> Committer | None:
         self.contexts.append(context)
+        if "create" in self.broken:
+            raise ConnectionError("no connection")
         return None if self.name == "plain" else Recorder(self.name, self.calls, self.broken)
 
 
@@ -172,6 +174,47 @@ def test_a_failed_commit_is_told_stays_and_comes_again(job: Job) -> None:
         ("b", "recover_and_commit", ["y"]),
     ]
     assert job.files() == []
+
+
+def test_a_sink_that_fails_keeps_no_other_one_waiting(job: Job) -> None:
+    """Its outage may last; what the others have prepared may not stay so for ever."""
+    job.sinks["a"].broken.add("commit")
+    for batch in range(2):
+        job.log(batch, a=[f"x{batch}"], b=[f"y{batch}"])
+    job.logged_until = 1
+    with pytest.raises(OperatorFailure, match="no commit"):
+        job.commits.settle()
+    assert job.take_calls() == [("a", "commit", ["x0"]), ("b", "commit", ["y0"]), ("b", "commit", ["y1"])], (
+        "and a later batch does not overtake an earlier one of the same sink"
+    )
+    assert job.files() == ["0", "1"]
+
+
+@pytest.mark.parametrize("outage", ["create", "recover", "abort", "recover_and_commit"])
+def test_a_sink_that_cannot_recover_keeps_no_other_one_waiting(job: Job, outage: str) -> None:
+    job.log(0, a=["x0"], b=["y0"])
+    job.log(1, b=["y1"])
+    job.log(2, a=["x2"], b=["y2"])
+    later = Job(job.folder)
+    later.logged_until = 1
+    later.sinks["a"].broken.add(outage)
+    for attempt in range(2):
+        with pytest.raises(OperatorFailure, match="no "):
+            later.start(attempt)
+        of_b = [("b", "recover", ["y0", "y1"] if attempt == 0 else ["y0"]), ("b", "abort", ["y2"])]
+        if outage not in ("create", "recover", "abort") and attempt:
+            of_b.pop()
+        of_b += [("b", "recover_and_commit", ["y0"])] + [("b", "recover_and_commit", ["y1"])] * (attempt == 0)
+        assert [call for call in later.take_calls() if call[0] == "b" and call[1] != "close"] == of_b
+        assert later.commits.pending == ([0] if outage == "recover_and_commit" else [0, 2])
+    later.commits.end()
+    assert ("b", "recover_and_commit", ["y0"]) in later.take_calls()
+    later.sinks["a"].broken.clear()
+    later.start(2)
+    calls = later.take_calls()
+    assert ("a", "recover_and_commit", ["x0"]) in calls
+    assert (("a", "abort", ["x2"]) in calls) == (outage != "recover_and_commit")
+    assert later.files() == []
 
 
 def test_committers_know_whom_they_work_for(job: Job) -> None:
