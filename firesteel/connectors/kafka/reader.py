@@ -57,10 +57,18 @@ class _Partition:
     """The end of the partition, where the consumer has reached it."""
     floor: int = -1
     """The first offset that there is, where those before it turned out to be deleted."""
+    deleted_from: int = -1
+    """Where those begin that were deleted."""
     gone: bool = False
     """Whether the partition ends before what is to be read."""
     tried_again: bool = False
+    """Whether it was taken up again where it was, and has brought nothing since."""
     paused: bool = False
+
+    @property
+    def fetched(self) -> int:
+        """The offset behind all that was fetched."""
+        return max(self.next, self.waiting[-1][-1].offset() + 1) if self.waiting else self.next
 
 
 class KafkaReader(SourceReader[TopicPartition, Any]):
@@ -125,14 +133,15 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
             messages = self._ready(partition, behind)
             if messages:
                 partition.next = messages[-1].offset() + 1
+                partition.tried_again = False
                 yield from self._deserializer.records(messages)
             if self._is_read(partition, behind):
                 break
             if not messages:
                 self._fetch(split, behind - partition.next)
         if partition.floor > first:
-            self._count_deleted(split, first, min(partition.floor, behind))
-        elif partition.gone:
+            self._count_deleted(split, max(first, partition.deleted_from), min(partition.floor, behind))
+        elif partition.gone and not partition.waiting:
             self._count_deleted(split, partition.next, behind)
             # Whatever comes next begins anew.
             del self._known[split]
@@ -204,9 +213,9 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
         """Sorts messages by partition. Returns whether there was something of this one."""
         if not messages:
             return False
-        mine = False
+        mine, failed = False, []
         if any(map(_error, messages)):
-            mine = self._look_at_errors([message for message in messages if message.error() is not None], split)
+            failed = [message for message in messages if message.error() is not None]
             messages = [message for message in messages if message.error() is None]
         # Nothing is asked of each message that can be asked of all: most often they are of one partition.
         for place, portion in groupby(messages, _place) if len(self._known) > 1 else [(split, messages)]:
@@ -222,7 +231,8 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
                 known.bytes += size
                 self._held += size
                 self._hold_back(place, known)
-        return mine
+        # Now: where a partition is taken up again depends on what came before.
+        return self._look_at_errors(failed, split) or mine
 
     def _look_at_errors(self, messages: list[Any], split: TopicPartition) -> bool:
         mine = False
@@ -257,18 +267,20 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
 
     def _go_on_behind_deleted(self, place: TopicPartition, known: _Partition) -> None:
         here = self._kafka.TopicPartition(*place)
-        first, end = self._bounds(place, known.next)
-        if first <= known.next <= end and not known.tried_again:
+        # What was fetched is handed on yet, and must not come twice.
+        wanted = known.fetched
+        first, end = self._bounds(place, wanted)
+        if first <= wanted <= end and not known.tried_again:
             # A broker that is back has found its end again.
             known.tried_again = True
-            first = known.next
+            first = wanted
         elif self._fails_on_loss:
-            raise lost_records(self._properties, place.name, known.next, first)
-        elif first <= known.next:
+            raise lost_records(self._properties, place.name, wanted, first)
+        elif first <= wanted:
             known.gone = True
             return
         else:
-            known.floor = first
+            known.floor, known.deleted_from = first, wanted
         self._client.incremental_unassign([here])
         self._client.incremental_assign([self._kafka.TopicPartition(*place, first)])
 
@@ -286,6 +298,8 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
             time.sleep(0.1)
 
     def _count_deleted(self, split: TopicPartition, first: int, end: int) -> None:
+        if first >= end:
+            return
         self._deleted.inc(end - first)
         logger.warning(
             "%s: the records from offset %d to %d were gone before they were read", split.name, first, end - 1
