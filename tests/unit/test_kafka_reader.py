@@ -123,5 +123,5 @@ def test_what_was_fetched_before_others_were_deleted_is_handed_on_and_not_counte
 
 def test_the_error_names_the_first_record_that_was_not_fetched() -> None:
     made = reader(Consumer({0: [6]}, first={0: 9}))
-    with pytest.raises(InputError, match="t-0 from offset 6 on.*the first one is at 9"):
+    with pytest.raises(InputError, match=r"t-0 from offset 6 on.*the first one is at 9"):
         read(made, 0, 0, RECORDS)

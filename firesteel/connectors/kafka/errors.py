@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -61,6 +62,10 @@ _MEANING: dict[str, tuple[FailureKind, str]] = {
 _LOOK_SECONDS = 0.3
 _TELLING = ("_AUTHENTICATION", "_SSL", "_RESOLVE", "SASL_AUTHENTICATION_FAILED", "UNSUPPORTED_SASL_MECHANISM")
 """Errors that say more than the time-out they lead to."""
+_CUT_OFF = re.compile(r"(?i)transport failure|disconnected|timed out|destroyed")
+"""What the client says of a connection that it lost while it logged in, under the name of a refusal."""
+_FRESH_SECONDS = 60.0
+"""So old a report may be. A client repeats one after half a minute, and the time until it tries again."""
 
 
 def load_client() -> Any:
@@ -88,21 +93,35 @@ def _load(module: str, package: str) -> Any:
         ) from None
 
 
+def _meant(error: Any) -> str:
+    """The name of what an error is about."""
+    name = str(error.name())
+    return "_TRANSPORT" if name == "_AUTHENTICATION" and _CUT_OFF.search(error.str()) else name
+
+
 class LastError:
     """What a client last said of its connections: it tries again for ever, and a call that waits for it only times
     out."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.error: Any = None
+        self._clock, self._at = clock, 0.0
 
     def __call__(self, error: Any) -> None:
-        if self.error is None or error.name() in _TELLING or self.error.name() not in _TELLING:
-            self.error = error
+        if _meant(error) in _TELLING or not self._tells():
+            self.error, self._at = error, self._clock()
+
+    def _tells(self) -> bool:
+        return self.error is not None and _meant(self.error) in _TELLING and self._clock() - self._at <= _FRESH_SECONDS
+
+    def forget(self) -> None:
+        """Brokers have answered: what was said before that is over."""
+        self.error = None
 
     def behind(self, error: Any) -> Any:
         """The reason of an error, where that is known to be another one."""
-        timed_out = error is None or error.name() in ("_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN")
-        return self.error if timed_out and self.error is not None and self.error.name() in _TELLING else error
+        timed_out = error is None or _meant(error) in ("_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN")
+        return self.error if timed_out and self._tells() else error
 
 
 def refusal(properties: KafkaProperties, seconds: float = 3.0) -> Any:
@@ -123,7 +142,7 @@ def refusal(properties: KafkaProperties, seconds: float = 3.0) -> Any:
             # What went wrong with connections is reported here only.
             client.poll(0)
             found = last.behind(error.args[0])
-            if found.name() in _TELLING:
+            if _meant(found) in _TELLING:
                 return found
     return None
 
@@ -136,7 +155,7 @@ def explained(
     given = last(given) if last is not None and hasattr(given, "name") else given
     if not hasattr(given, "name"):
         return ConnectorError(f"Kafka at {properties.servers}: {doing} failed: {properties.mask(str(error))}")
-    kind, advice = _MEANING.get(given.name(), (_PASSING, ""))
+    kind, advice = _MEANING.get(_meant(given), (_PASSING, ""))
     said = properties.mask(" ".join(given.str().split()))
     name = given.name().lstrip("_")
     return ConnectorError(

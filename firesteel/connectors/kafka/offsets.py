@@ -90,6 +90,7 @@ class Cluster:
             self._admin = self._new_admin()
         except self._kafka.KafkaException as error:
             raise explained(error, properties, "the start of a client") from None
+        self._answered = False
         self._committed_only = properties.get("isolation.level") != "read_uncommitted"
 
     def _new_admin(self) -> Any:
@@ -119,14 +120,18 @@ class Cluster:
 
     def _settled(self, ask: Callable[[], Any], doing: str) -> Any:
         begun = time.monotonic()
+        if self._answered:
+            # What connections went through since then is over, or comes again.
+            self._look_at_connections()
+            self._last.forget()
         while True:
             try:
-                return ask()
+                answer = ask()
+                self._answered = True
+                return answer
             except (self._kafka.KafkaException, _TopicError) as error:
                 failure = error.args[0]
-                # What went wrong with connections is reported here only.
-                self._consumer.poll(0)
-                self._admin.poll(0)
+                self._look_at_connections()
                 patience = self._seconds if failure.name() in _UNREACHED else min(_SETTLING_SECONDS, self._seconds)
                 may_pass = failure.name() in (*_SETTLING, *_UNREACHED) and self._last.behind(failure) is failure
                 if not may_pass or time.monotonic() - begun > patience:
@@ -135,6 +140,11 @@ class Cluster:
                 time.sleep(0.1)
                 # The old one goes by what it knew of a topic before there was a new partition.
                 self._admin = self._new_admin()
+
+    def _look_at_connections(self) -> None:
+        # What went wrong with connections is reported here only.
+        self._consumer.poll(0)
+        self._admin.poll(0)
 
     def resolve(self, spec: OffsetsSpec, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """What a specification means now, as numbers."""

@@ -117,6 +117,7 @@ class Producing:
             if time.monotonic() > end:
                 error = self.kafka.KafkaError(self.kafka.KafkaError._TIMED_OUT)
                 raise self.explained(error, f"sending {len(self.client)} records")
+        self._last.forget()
 
     def _poll(self, seconds: float) -> None:
         self._served(lambda: self.client.poll(seconds))

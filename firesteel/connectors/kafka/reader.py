@@ -204,6 +204,8 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
                 if messages:
                     messages += consume(CHUNK_RECORDS - 1, 0)
             if self._take(messages, split):
+                if self._last is not None:
+                    self._last.forget()
                 return
             if time.monotonic() > end:
                 timed_out = self._kafka.KafkaError(self._kafka.KafkaError._TIMED_OUT)
