@@ -21,6 +21,7 @@ PAGES = [
     "writing-a-source.md",
     "writing-a-sink.md",
     "writing-an-operator.md",
+    "tables.md",
     "cep.md",
     "databases.md",
 ]

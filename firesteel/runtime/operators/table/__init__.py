@@ -5,17 +5,23 @@ Specs are applied with ``DataStream.transform(name, spec, ColumnsType(schema))``
 """
 
 from firesteel.runtime.columns.routing import KeyColumns
+from firesteel.runtime.columns.rowtime import rowtime_strategy
 from firesteel.runtime.columns.types import ColumnsType
 from firesteel.runtime.operators.table.calc import CalcOperator, ColumnsToRowsOperator, RowsToColumnsOperator, rows_of
 from firesteel.runtime.operators.table.group_aggregate import GroupAggregateOperator
+from firesteel.runtime.operators.table.join import JoinOperator
 from firesteel.runtime.operators.table.specs import (
     AggregateCall,
     Calc,
     ColumnExpression,
     ColumnsToRows,
     GroupAggregate,
+    Join,
     RowsToColumns,
+    Window,
+    WindowAggregate,
 )
+from firesteel.runtime.operators.table.window_aggregate import WindowAggregateOperator
 
 __all__ = [
     "AggregateCall",
@@ -27,8 +33,14 @@ __all__ = [
     "ColumnsType",
     "GroupAggregate",
     "GroupAggregateOperator",
+    "Join",
+    "JoinOperator",
     "KeyColumns",
     "RowsToColumns",
     "RowsToColumnsOperator",
+    "Window",
+    "WindowAggregate",
+    "WindowAggregateOperator",
     "rows_of",
+    "rowtime_strategy",
 ]

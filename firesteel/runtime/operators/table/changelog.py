@@ -19,10 +19,10 @@ Pair = tuple[Values, Values]
 """A column before and after."""
 
 
-def differing(columns: Sequence[Pair]) -> Array:
+def differing(columns: Sequence[Pair], rows: int) -> Array:
     """Where any column has changed."""
-    changed = columns[0][1].differ(columns[0][0])
-    for before, after in columns[1:]:
+    changed = np.zeros(rows, bool)
+    for before, after in columns:
         changed |= after.differ(before)
     return changed
 

@@ -36,8 +36,9 @@ def floored(segments: Segments, signs: Array, base: Array) -> tuple[Array, Array
 class DistinctValues:
     """How often each group has each value."""
 
-    def __init__(self, key_types: Sequence[pa.DataType], argument: pa.DataType) -> None:
-        self.table = SlotTable(key_types, [SlotColumn("count", pa.int64(), np.int64)], [argument])
+    def __init__(self, key_types: Sequence[pa.DataType], parts: Sequence[pa.DataType]) -> None:
+        """``parts``: what a group is known by besides the stream's key, and the type of the values."""
+        self.table = SlotTable(key_types, [SlotColumn("count", pa.int64(), np.int64)], parts)
 
     def weights(self, codes: Array, keys: list[pa.Array], column: pa.Array, weights: Array | None) -> Array:
         """For each row 1 if its value is new to the group, -1 if the group has lost it, else 0.
@@ -65,6 +66,11 @@ class DistinctValues:
         self.table.put(slots[left > 0])
         self.table.remove(slots[left == 0])
         return found
+
+    def forget(self, part: int, most: int) -> None:
+        """Forgets the groups that have no more than this number as the given column of their key."""
+        alive = np.flatnonzero(self.table.alive[: self.table.size])
+        self.table.remove(alive[self.table.key_numbers(alive, part) <= most])
 
     def everything(self) -> tuple[list[pa.Array], pa.Array]:
         """The groups and the values that they have, one column of values."""

@@ -16,7 +16,10 @@ __all__ = [
     "ColumnExpression",
     "ColumnsToRows",
     "GroupAggregate",
+    "Join",
     "RowsToColumns",
+    "Window",
+    "WindowAggregate",
 ]
 
 
@@ -72,6 +75,61 @@ class GroupAggregate:
     update_before: bool = True
     """Whether -U rows are wanted: not if they go to an upsert sink."""
     mini_batch: bool = False
+
+
+@dataclass(frozen=True)
+class Window:
+    """Windows of event time, in milliseconds."""
+
+    kind: str
+    """TUMBLE, HOP or CUMULATE."""
+    size: int
+    slide: int = 0
+    """How far apart the windows of HOP begin, or those of CUMULATE end."""
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class WindowAggregate:
+    """Aggregates of groups in windows of event time: one row for each group and window, when the watermark is at its
+    end. Rows that come for a window that was given out are dropped.
+
+    Runs on a stream that is keyed by ``keys``. The result has the keys' columns, one for each call, and one for each of
+    the ``properties`` of the window.
+    """
+
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    window: Window
+    rowtime: int
+    """The column with the event time."""
+    input: pa.Schema
+    schema: pa.Schema
+    """Of the result."""
+    properties: tuple[str, ...] = ("start", "end", "time")
+    """start, end (exclusive), and time: the last millisecond, which is the event time of the result."""
+    retracts: bool = False
+
+
+@dataclass(frozen=True)
+class Join:
+    """Rows of two streams whose keys are equal, and for which a condition is true. Both may change; the result is a
+    changelog. A key that is NULL equals no other.
+
+    Runs on two streams that are keyed by their keys. The result has the columns of both, or with SEMI and ANTI those of
+    the left one.
+    """
+
+    kind: str
+    """INNER, LEFT, RIGHT, FULL, SEMI or ANTI."""
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    left: pa.Schema
+    right: pa.Schema
+    schema: pa.Schema
+    """Of the result."""
+    condition: ColumnExpression | None = None
+    """Over the columns of both."""
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,8 @@ class WordIndex:
         """The keys of some slots."""
         return [word[slots] for word in self._words]
 
-    def slots(self, words: Words) -> Slots:
-        """The slots of keys, no two of which are equal. New keys get new slots."""
+    def slots(self, words: Words, add: bool = True) -> Slots:
+        """The slots of keys, no two of which are equal. New keys get new slots, or -1 if they are not to be added."""
         table, mask = self._table, len(self._table) - 1
         at = self._hashed(words)
         found = table[at]
@@ -77,7 +77,9 @@ class WordIndex:
                 other |= own[met] != word[open_ones]
             open_ones = open_ones[other]
         added = np.concatenate(fresh)
-        if len(added):
+        if len(added) and not add:
+            found[added] = -1
+        elif len(added):
             added.sort()
             found[added] = self._add([word[added] for word in words])
         return found

@@ -154,10 +154,10 @@ class KeyIndex:
     def nbytes(self) -> int:
         return self._index.nbytes
 
-    def slots(self, keys: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
-        """The slots of distinct keys. New keys get new slots."""
+    def slots(self, keys: Sequence[pa.Array], add: bool = True) -> npt.NDArray[np.int64]:
+        """The slots of distinct keys. New keys get new slots, or -1 if they are not to be added."""
         if not keys:
-            return self._index.slots([np.zeros(1, np.int64)])
+            return self._index.slots([np.zeros(1, np.int64)], add)
         words: Words = [column.words(values) for column, values in zip(self._columns, keys, strict=True)]
         if not self._nulls and any(values.null_count for values in keys):
             self._nulls = True
@@ -169,7 +169,11 @@ class KeyIndex:
                     marks |= pc.is_null(values).to_numpy(zero_copy_only=False).astype(np.int64) << bit
                     words[bit] = np.where(marks >> bit & 1, 0, words[bit])
             words.append(marks)
-        return self._index.slots(words)
+        return self._index.slots(words, add)
+
+    def words(self, slots: npt.NDArray[np.int64], column: int) -> npt.NDArray[np.int64]:
+        """The words of one column of the keys."""
+        return self._index.words(slots)[column]
 
     def keys(self, slots: npt.NDArray[np.int64]) -> list[pa.Array]:
         """The keys of some slots, column by column."""

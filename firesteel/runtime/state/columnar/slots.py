@@ -99,6 +99,8 @@ class SlotTable:
         """``parts``: what a slot belongs to besides the key that the stream is keyed by. A slot's key then is the
         stream's key and these."""
         self.columns = tuple(columns)
+        self.generation = 0
+        """Another number after the slots were renumbered."""
         self._key_width = len(key_types)
         key_types = [*key_types, *parts]
         self._key_types = key_types
@@ -112,6 +114,7 @@ class SlotTable:
         self._reset()
 
     def _reset(self) -> None:
+        self.generation += 1
         self._index = KeyIndex(self._key_types)
         self.values = [column.fresh(_FIRST) for column in self.columns]
         """The columns. They are replaced when the table grows: look them up after :meth:`slots`."""
@@ -158,6 +161,10 @@ class SlotTable:
     def keys(self, slots: Slots) -> list[pa.Array]:
         """The keys of some slots, column by column."""
         return self._index.keys(slots)
+
+    def key_numbers(self, slots: Slots, column: int) -> Array:
+        """One column of the keys, which are whole numbers and never NULL."""
+        return self._index.words(slots, column)
 
     def put(self, slots: Slots) -> None:
         """These slots have values, which may have changed."""
@@ -298,6 +305,7 @@ class SlotTable:
         kept = np.flatnonzero(self.alive[:size] | (self._home[:size] >= 0))
         if size - len(kept) <= len(kept) + SLACK:
             return
+        self.generation += 1
         self._index.keep(kept)
         room = max(_FIRST, len(kept))
 

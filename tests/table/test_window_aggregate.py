@@ -1,0 +1,197 @@
+"""Windows of event time: the vectorised operator gives what a dict of lists gives."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from savepointkit import Halves
+from tablekit import Stub, batch_of
+
+from firesteel.datastream import DataStream
+from firesteel.datastream.operators import Records
+from firesteel.errors import ProgramError
+from firesteel.runtime.operators.table import (
+    AggregateCall,
+    ColumnsToRows,
+    ColumnsType,
+    KeyColumns,
+    RowsToColumns,
+    Window,
+    WindowAggregate,
+    WindowAggregateOperator,
+    rows_of,
+    rowtime_strategy,
+)
+from firesteel.runtime.state.store import MemoryStore
+
+INPUT = pa.schema([("word", pa.string()), ("number", pa.int64()), ("at", pa.timestamp("ms"))])
+PLAIN = pa.schema([("word", pa.string()), ("number", pa.int64()), ("at", pa.int64())])
+RESULT = pa.schema(
+    [
+        ("word", pa.string()),
+        ("rows", pa.int64()),
+        ("sum", pa.int64()),
+        ("kinds", pa.int64()),
+        ("start", pa.timestamp("ms")),
+        ("end", pa.timestamp("ms")),
+        ("time", pa.timestamp("ms")),
+    ]
+)
+CALLS = (
+    AggregateCall("COUNT", None, pa.int64()),
+    AggregateCall("SUM", 1, pa.int64()),
+    AggregateCall("COUNT", 1, pa.int64(), distinct=True),
+)
+WINDOWS = [
+    Window("TUMBLE", 10),
+    Window("TUMBLE", 10, offset=3),
+    Window("HOP", 10, 5),
+    Window("HOP", 10, 4, offset=1),
+    Window("CUMULATE", 12, 4),
+]
+Row = tuple[str | None, int | None, int]
+
+
+def spans(window: Window, at: int) -> list[tuple[int, int]]:
+    """All windows of a moment, looked for one by one."""
+    found = []
+    for start in range(at - 3 * window.size, at + 1):
+        aligned = (start - window.offset) % (window.slide if window.kind == "HOP" else window.size) == 0
+        lengths = range(window.slide, window.size + 1, window.slide) if window.kind == "CUMULATE" else [window.size]
+        found += [(start, start + length) for length in lengths if aligned and start <= at < start + length]
+    return found
+
+
+class Reference:
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self._open: dict[tuple[int, Any], list[tuple[int, int | None]]] = {}
+        self._watermark = -(1 << 60)
+        self.results: list[tuple[Any, ...]] = []
+
+    def process(self, rows: Sequence[Row]) -> None:
+        for word, number, at in rows:
+            for start, end in spans(self._window, at):
+                if end - 1 > self._watermark:
+                    self._open.setdefault((end, word), []).append((start, number))
+
+    def watermark(self, value: int) -> None:
+        self._watermark = max(self._watermark, value)
+        for end, word in [key for key in self._open if key[0] - 1 <= value]:
+            content = self._open.pop((end, word))
+            numbers = [number for _, number in content if number is not None]
+            total = sum(numbers) if numbers else None
+            self.results.append((word, len(content), total, len(set(numbers)), content[0][0], end, end - 1))
+
+
+class Vectorised:
+    def __init__(self, window: Window) -> None:
+        self._spec = WindowAggregate((0,), CALLS, window, 2, INPUT, RESULT)
+        self._store, self._shapes = MemoryStore(), {}
+        self._stubs: list[Stub] = []
+        self._watermark = -(1 << 60)
+        self.restart()
+
+    def restart(self) -> None:
+        if self._stubs:
+            self._stubs[-1].end_batch()
+        stub = Stub(self._store, self._shapes)
+        stub.watermark = self._watermark
+        self._stubs.append(stub)
+        self._operator = WindowAggregateOperator(self._spec)
+        self._operator.context = stub  # type: ignore[assignment]
+        self._operator.open(stub)  # type: ignore[arg-type]
+
+    def process(self, rows: Sequence[Row]) -> None:
+        if rows:
+            plain = batch_of([(0, row) for row in rows], PLAIN)
+            self._operator.process(Records([plain.cast(INPUT)]))
+
+    def watermark(self, value: int) -> None:
+        self._watermark = self._stubs[-1].watermark = max(value, self._watermark)
+        self._operator.on_watermark(value)
+
+    @property
+    def results(self) -> list[tuple[Any, ...]]:
+        emitted = [batch for stub in self._stubs for batch in stub.emitted]
+        plain = pa.schema([f.with_type(pa.int64()) if pa.types.is_timestamp(f.type) else f for f in RESULT])
+        return [tuple(row) for batch in emitted for row in rows_of(batch.cast(plain))]
+
+
+ROWS = st.lists(
+    st.tuples(st.sampled_from(["a", "b", None]), st.sampled_from([1, 2, -7, None]), st.integers(-15, 60)), max_size=12
+)
+STEPS = st.lists(st.one_of(ROWS, st.integers(-10, 70), st.just("restart")), max_size=8)
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+@given(steps=STEPS)
+@settings(max_examples=40)
+def test_windows(window: Window, steps: list[Any]) -> None:
+    expected, got = Reference(window), Vectorised(window)
+    for step in [*steps, 1 << 40]:
+        if step == "restart":
+            got.restart()
+        elif isinstance(step, int):
+            expected.watermark(step)
+            got.watermark(step)
+        else:
+            expected.process(step)
+            got.process(step)
+    assert sorted(got.results, key=str) == sorted(expected.results, key=str)
+    ends = [row[5] for row in got.results]
+    words = {row[0] for row in got.results}
+    assert all(
+        [row[5] for row in got.results if row[0] == word] == sorted(row[5] for row in got.results if row[0] == word)
+        for word in words
+    ), ends
+
+
+def test_a_row_without_a_time_is_refused() -> None:
+    got = Vectorised(Window("TUMBLE", 10))
+    with pytest.raises(ProgramError, match="The event time of a row is NULL"):
+        got.process([("a", 1, None)])  # type: ignore[list-item]
+
+
+@dataclass(frozen=True)
+class Behind:
+    """at - 20 milliseconds"""
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        return pc.subtract(batch.column(2).cast(pa.int64()), 20)
+
+
+def windowed(stream: DataStream) -> DataStream:
+    batches = stream.transform("Columns", RowsToColumns(PLAIN), ColumnsType(PLAIN)).uid("columns").set_parallelism(1)
+    timed = batches.assign_timestamps_and_watermarks(rowtime_strategy(Behind())).uid("time").set_parallelism(1)
+    spec = WindowAggregate((0,), CALLS, Window("HOP", 10, 5), 2, PLAIN, RESULT)
+    windows = timed.key_by(KeyColumns((0,))).transform("Windows", spec, ColumnsType(RESULT)).uid("windows")
+    return windows.transform("Rows", ColumnsToRows(RESULT)).uid("rows")
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 2), (2, 3), (3, 1)])
+def test_windows_of_a_job_come_back_from_a_savepoint(tmp_path: Path, before: int, after: int) -> None:
+    rows = [(f"w{n % 7}", n % 4, n) for n in range(300)]
+    halves = Halves(tmp_path)
+    expected = Reference(Window("HOP", 10, 5))
+    expected.process(rows)
+    expected.watermark(1 << 40)
+
+    got = halves.save(windowed, [rows[:100], rows[100:150]], before)
+    early = len(got)
+    got += halves.resume(windowed, [rows[:100], rows[100:150], rows[150:]], after)
+
+    plain = [tuple(_plain(value) for value in row) for row in got]
+    assert sorted(plain, key=str) == sorted(expected.results, key=str)
+    assert 0 < early < len(got)
+
+
+def _plain(value: Any) -> Any:
+    return round(value.replace(tzinfo=UTC).timestamp() * 1000) if isinstance(value, datetime) else value
