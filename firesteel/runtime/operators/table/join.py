@@ -1,0 +1,206 @@
+"""Joins of two changing streams, as a changelog.
+
+A batch of one side meets the rows of the other side, which do not change meanwhile. So all matches of a batch are found
+at once. Where rows without a match count (outer, semi and anti joins), each row of such a side has a *degree*: how many
+rows it matches now. The moments at which a degree leaves zero or comes back to it are found by a running sum.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from firesteel.datastream.functions import RuntimeContext
+from firesteel.datastream.operators import Records, StreamOperator, handles
+from firesteel.errors import ProgramError
+from firesteel.runtime.columns.kinds import DELETE, INSERT, data_of, kinds_of, signs_of, with_kinds
+from firesteel.runtime.columns.scans import Segments
+from firesteel.runtime.context import OperatorContext
+from firesteel.runtime.operators.table.join_state import JoinSide
+from firesteel.runtime.operators.table.specs import Join
+
+__all__ = ["JoinOperator"]
+
+Array = npt.NDArray[Any]
+
+_OUTER = {
+    "INNER": (False, False),
+    "LEFT": (True, False),
+    "RIGHT": (False, True),
+    "FULL": (True, True),
+    "SEMI": (True, False),
+    "ANTI": (True, False),
+}
+"""By kind: the sides whose rows count without a match."""
+_NOBODY = -1
+
+
+class _Emitted(NamedTuple):
+    """Rows of the result: the place of the row in the batch and the slot of the other side's row, or -1; the kind; and
+    what they are sorted by."""
+
+    own: Array
+    other: Array
+    kinds: Array
+    order: Array
+
+
+@handles(Join)
+class JoinOperator(StreamOperator[Join]):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        spec, context = self.spec, cast(OperatorContext, runtime_context)
+        self._kind = spec.kind.upper()
+        if self._kind not in _OUTER:
+            raise ProgramError(f"A join of the kind {spec.kind} is not known here. There are {', '.join(_OUTER)}.")
+        self._outer = _OUTER[self._kind]
+        self._filters = self._kind in ("SEMI", "ANTI")
+        self._keys = (spec.left_keys, spec.right_keys)
+        self._sides = (JoinSide(spec.left, spec.left_keys), JoinSide(spec.right, spec.right_keys))
+        for name, side in zip(("left", "right"), self._sides, strict=True):
+            context.keep_columns(name, side.table)
+        self._both = pa.schema([*spec.left, *_renamed(spec.left, spec.right)])
+
+    def process(self, records: Records) -> None:
+        results = [result for batch in records.values if (result := self._join(batch, records.input)) is not None]
+        if results:
+            self.context.emit(results)
+
+    def _join(self, whole: pa.RecordBatch, number: int) -> pa.RecordBatch | None:
+        own, other = self._sides[number], self._sides[1 - number]
+        kinds = kinds_of(whole)
+        kinds = np.zeros(whole.num_rows, np.int8) if kinds is None else kinds
+        batch = data_of(whole)
+        signs = signs_of(kinds)
+        # A key that is NULL equals nothing, so such a row is neither looked up nor kept.
+        known = self._known(batch, number)
+        if known is None:
+            places, matched = other.matches([batch.column(key) for key in self._keys[number]], batch.num_rows)
+        else:
+            chosen = batch.take(pa.array(known))
+            places, matched = other.matches([chosen.column(key) for key in self._keys[number]], len(known))
+            places = known[places]
+        places, matched = self._fulfilled(batch, number, places, matched)
+        emitted = []
+        met = np.bincount(places, weights=other.counts[matched], minlength=batch.num_rows).astype(np.int64)
+        if self._outer[number]:
+            emitted.append(self._of_outer_side(kinds, signs, met, places, matched))
+        if self._outer[1 - number]:
+            emitted.append(self._against_outer_side(other, kinds, signs, places, matched))
+        elif not self._outer[number]:
+            emitted.append(_Emitted(places, matched, kinds[places], places * 4 + 1))
+        if known is None:
+            slots = own.add(batch, signs)
+            own.set_degrees(slots, met)
+        else:
+            own.set_degrees(own.add(batch.take(pa.array(known)), signs[known]), met[known])
+        return self._result(batch, number, other, emitted)
+
+    def _known(self, batch: pa.RecordBatch, number: int) -> Array | None:
+        keys = [batch.column(key) for key in self._keys[number]]
+        if not any(key.null_count for key in keys):
+            return None
+        known = np.ones(batch.num_rows, bool)
+        for key in keys:
+            known &= pc.is_valid(key).to_numpy(zero_copy_only=False)
+        return np.flatnonzero(known)
+
+    def _fulfilled(self, batch: pa.RecordBatch, number: int, places: Array, matched: Array) -> tuple[Array, Array]:
+        """The matches for which the condition is true."""
+        if self.spec.condition is None or not len(places):
+            return places, matched
+        own = batch.take(pa.array(places)).columns
+        others = self._sides[1 - number].rows(matched)
+        joined = pa.RecordBatch.from_arrays([*own, *others] if number == 0 else [*others, *own], schema=self._both)
+        true = pc.fill_null(self.spec.condition.evaluate(joined), False).to_numpy(zero_copy_only=False)
+        return places[true], matched[true]
+
+    def _of_outer_side(self, kinds: Array, signs: Array, met: Array, places: Array, matched: Array) -> _Emitted:
+        """Rows of a side that counts without a match."""
+        plain = np.where(signs > 0, INSERT, DELETE).astype(np.int8)
+        alone = np.flatnonzero(met == 0)
+        if self._filters:
+            chosen = alone if self._kind == "ANTI" else np.flatnonzero(met)
+            return _Emitted(chosen, np.full(len(chosen), _NOBODY), kinds[chosen], chosen * 4)
+        if self._outer == (True, True):
+            # The matches come with what they do to the other side.
+            return _Emitted(alone, np.full(len(alone), _NOBODY), plain[alone], alone * 4)
+        own = np.concatenate((alone, places))
+        others = np.concatenate((np.full(len(alone), _NOBODY), matched))
+        return _Emitted(own, others, plain[own], own * 4)
+
+    def _against_outer_side(
+        self, other: JoinSide, kinds: Array, signs: Array, places: Array, matched: Array
+    ) -> _Emitted:
+        """Matches with rows of a side that counts without one: some get their first one, some lose their last one."""
+        order = np.argsort(matched, kind="stable")
+        slots, rows = matched[order], places[order]
+        nobody = np.full(len(rows), _NOBODY)
+        if not len(rows):
+            return _Emitted(rows, slots, np.zeros(0, np.int8), rows)
+        begins = np.ones(len(slots), bool)
+        begins[1:] = slots[1:] != slots[:-1]
+        segments = Segments(np.flatnonzero(begins), len(slots))
+        base = other.degrees[slots[segments.starts]]
+        degrees = np.maximum(segments.running_sums(signs[rows].astype(np.int64), base), 0)
+        before = segments.before(degrees, base)
+        other.set_degrees(slots[segments.starts], degrees[segments.ends])
+        first, last = (before == 0) & (degrees > 0), (degrees == 0) & (before > 0)
+        if self._filters:
+            gains, loses = (DELETE, INSERT) if self._kind == "ANTI" else (INSERT, DELETE)
+            changed = first | last
+            told = np.where(first, gains, loses).astype(np.int8)[changed]
+            return _Emitted(nobody[changed], slots[changed], told, rows[changed] * 4)
+        adds = signs[rows] > 0
+        plain = np.where(adds, INSERT, DELETE if self._outer == (True, True) else kinds[rows]).astype(np.int8)
+        return _Emitted(
+            np.concatenate((nobody[first], rows, nobody[last])),
+            np.concatenate((slots[first], slots, slots[last])),
+            np.concatenate((np.full(first.sum(), DELETE), plain, np.full(last.sum(), INSERT))).astype(np.int8),
+            np.concatenate((rows[first] * 4, rows * 4 + 1, rows[last] * 4 + 2)),
+        )
+
+    def _result(
+        self, batch: pa.RecordBatch, number: int, other: JoinSide, emitted: list[_Emitted]
+    ) -> pa.RecordBatch | None:
+        own, others, kinds, order = (
+            np.concatenate([getattr(one, name) for one in emitted]) for name in _Emitted._fields
+        )
+        if not len(own):
+            return None
+        in_order = np.argsort(order, kind="stable")
+        own, others, kinds = own[in_order], others[in_order], kinds[in_order]
+        # A row that is there several times matches as often.
+        times = np.where(others >= 0, other.counts[others], 1)
+        if (times != 1).any():
+            own, others, kinds = np.repeat(own, times), np.repeat(others, times), np.repeat(kinds, times)
+        mine = batch.take(_places(own)).columns
+        if self._filters:
+            columns = mine if number == 0 else other.rows(others)
+        else:
+            theirs = _with_nulls(other, others)
+            columns = [*mine, *theirs] if number == 0 else [*theirs, *mine]
+        return with_kinds(pa.RecordBatch.from_arrays(columns, schema=self.spec.schema), kinds if kinds.any() else None)
+
+
+def _places(rows: Array) -> pa.Array:
+    nobody = rows < 0
+    return pa.array(rows, mask=nobody) if nobody.any() else pa.array(rows)
+
+
+def _with_nulls(side: JoinSide, slots: Array) -> list[pa.Array]:
+    """The rows of some slots; NULLs for -1."""
+    there = slots >= 0
+    if there.all():
+        return side.rows(slots)
+    place = np.cumsum(there) - 1
+    places = pa.array(place, mask=~there)
+    return [column.take(places) for column in side.rows(slots[there])]
+
+
+def _renamed(left: pa.Schema, right: pa.Schema) -> list[pa.Field]:
+    """The right columns under names that the left one does not have."""
+    return [field.with_name(f"{field.name}_right") if field.name in left.names else field for field in right]
