@@ -29,7 +29,7 @@ from mariadbkit import mariadb, mariadb_server
 from postgreskit import database, postgres_server, why_not
 from registrykit import registry, registry_server
 from s3kit import bucket, s3_server  # noqa: F401 - fixtures
-from sharing import IN_SESSION, Scheduler, group_of, in_order
+from sharing import IN_SESSION, Scheduler, group_of, in_order, time_by_group
 
 from firesteel.common import Configuration
 from firesteel.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
@@ -233,8 +233,13 @@ def run(make_env: MakeEnv) -> Run:
     return run
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Skipped tests are a letter among others; these are the lines that nobody overlooks."""
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Where the time went, if several processes shared it out. And skipped tests are a letter among others: these are
+    the lines that nobody overlooks."""
+    if getattr(config.option, "numprocesses", None):
+        every = [one for found in terminalreporter.stats.values() for one in found]
+        lines = time_by_group(one for one in every if isinstance(one, pytest.TestReport))
+        terminalreporter.write_line("\n".join(["Seconds in all processes together:", *lines]))
     for server, reason in MAY_BE_MISSING.items():
         skipped = [
             report for report in terminalreporter.stats.get("skipped", ()) if f"no {server}" in str(report.longrepr)

@@ -16,13 +16,15 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-__all__ = ["IN_SESSION", "Scheduler", "group_of", "in_order"]
+__all__ = ["IN_SESSION", "Scheduler", "group_of", "in_order", "time_by_group"]
 
 ENGINE = "the engine on Spark"
 RECOVERY = "recovery on Spark"
@@ -121,6 +123,18 @@ def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
     """The tests in the order in which their groups are handed out."""
     places = {group: place for place, group in enumerate(_FIRST)}
     return sorted(items, key=lambda item: places.get(group_of(item.nodeid).partition(":")[0], len(places)))
+
+
+def time_by_group(reports: Iterable[pytest.TestReport]) -> list[str]:
+    """Where the time of a run went: seconds and tests of each group, of files by their folders."""
+    seconds: Counter[str] = Counter()
+    tests: dict[str, set[str]] = {}
+    for report in reports:
+        group = group_of(report.nodeid).partition(":")[0]
+        name = "/".join(group.split("/")[:2])
+        seconds[name] += report.duration
+        tests.setdefault(name, set()).add(report.nodeid)
+    return [f"{total:8.0f} s {len(tests[name]):6,} tests  {name}" for name, total in seconds.most_common()]
 
 
 class Scheduler(LoadScopeScheduling):

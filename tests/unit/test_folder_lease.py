@@ -18,6 +18,7 @@ from firesteel.engine.folder_lock import Holder
 from firesteel.errors import CheckpointError
 from firesteel.filesystems import LocalFileSystem
 
+LENGTH = 900
 ELSEWHERE = Holder("orders", "4f2a", 17, "elsewhere", 0.0)
 
 
@@ -42,9 +43,9 @@ def world() -> World:
 
 
 def lease(folder: Path, world: World, job_id: str = "77b1") -> FolderLease:
-    # A day, so that the thread that renews does nothing within a test.
+    # So long that the thread that renews does nothing within a test.
     holder = Holder.here("orders", job_id)
-    return FolderLease(str(folder), LocalFileSystem(), holder, 86_400, world.clock, world.pause)
+    return FolderLease(str(folder), LocalFileSystem(), holder, LENGTH, world.clock, world.pause)
 
 
 def stored(folder: Path) -> dict[str, Any]:
@@ -117,7 +118,7 @@ def test_a_holder_that_shows_nothing_for_the_length_of_the_lease_is_gone(tmp_pat
     plant(tmp_path)
     one = lease(tmp_path, world)
     one.take()
-    assert world.now - 100 >= 86_400
+    assert world.now - 100 >= LENGTH
     assert stored(tmp_path)["job_id"] == "77b1"
     one.release()
 
@@ -132,11 +133,11 @@ def test_nobody_waits_for_a_process_of_this_machine_that_is_no_more(tmp_path: Pa
     plant(tmp_path, machine=machine, process=gone.pid, jvm=os.getpid())
     before = world.now
     lease(tmp_path, world, "83aa").take()
-    assert world.now - before >= 86_400
+    assert world.now - before >= LENGTH
     plant(tmp_path, machine=machine, process=gone.pid, jvm=gone.pid)
     before = world.now
     lease(tmp_path, world, "9c00").take()
-    assert world.now - before < 86_400
+    assert world.now - before < LENGTH
     assert stored(tmp_path)["job_id"] == "9c00"
 
 
@@ -155,7 +156,7 @@ def test_a_process_of_this_machine_that_ends_meanwhile_is_waited_for_no_longer(t
     world.meanwhile = it_ends
     before = world.now
     lease(tmp_path, world, "83aa").take()
-    assert world.now - before < 86_400
+    assert world.now - before < LENGTH
     jvm.communicate()
 
 
@@ -178,7 +179,7 @@ def test_a_holder_that_stood_still_finds_out_before_it_commits(tmp_path: Path, w
     plant(tmp_path, token="successor")
     # Nothing is read as long as the lease is fresh.
     one.check()
-    world.now += 86_400
+    world.now += LENGTH
     with pytest.raises(CheckpointError, match=r"was taken over while this job stood still, by job 'orders' \(4f2a\)"):
         one.check()
     one.release()
@@ -188,7 +189,7 @@ def test_a_holder_that_stood_still_finds_out_before_it_commits(tmp_path: Path, w
 def test_a_holder_that_stood_still_and_was_not_missed_goes_on(tmp_path: Path, world: World) -> None:
     one = lease(tmp_path, world)
     one.take()
-    world.now += 86_400
+    world.now += LENGTH
     one.check()
     assert stored(tmp_path)["number"] == 1
     one.release()

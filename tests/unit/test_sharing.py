@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from sharing import ENGINE, POSTGRES, PROGRAMS, RECOVERY, group_of, in_order
+from sharing import ENGINE, POSTGRES, PROGRAMS, RECOVERY, group_of, in_order, time_by_group
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,19 @@ def test_large_groups_come_first_and_tests_of_a_group_in_their_order() -> None:
     ]
     items: list[Any] = [SimpleNamespace(nodeid=name) for name in names]
     assert [item.nodeid for item in in_order(items)] == [names[1], names[3], names[0], names[2]]
+
+
+def test_where_the_time_went() -> None:
+    phases = [
+        ("tests/unit/test_a.py::x", 0.25),
+        ("tests/unit/test_a.py::x", 0.5),
+        ("tests/unit/test_b.py::y[a/b]", 0.5),
+        ("tests/engine/test_spark_scripts.py::test_classes", 20.0),
+        ("tests/engine/test_spark_life.py::test_cancel", 3.0),
+    ]
+    reports: list[Any] = [SimpleNamespace(nodeid=nodeid, duration=seconds) for nodeid, seconds in phases]
+    assert [line.split() for line in time_by_group(reports)] == [
+        ["20", "s", "1", "tests", "scripts"],
+        ["3", "s", "1", "tests", *ENGINE.split()],
+        ["1", "s", "2", "tests", "tests/unit"],
+    ]

@@ -39,7 +39,7 @@ def test_what_is_held(kind: str, fits: bool) -> None:
     tracemalloc.start()
     try:
         table = GrowingTable(b"t", store, {}, fits)
-        for n in range(20_000):
+        for n in range(5_000):
             table.put(f"key-{n}", make(n))
         written = list(table.changes())
         cells = sum(len(cell or b"") for _, cell in written)
