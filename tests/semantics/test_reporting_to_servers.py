@@ -255,6 +255,8 @@ def test_opentelemetry_gets_points_with_attributes(job: Callable[..., Any]) -> N
 
             body = gzip.decompress(body)
         (resource,) = ExportMetricsServiceRequest.FromString(body).resource_metrics
+        # While there is somebody who takes its last report.
+        started_job.cancel().result()
     finally:
         receiver.close()
     assert path == "/v1/metrics"
@@ -292,10 +294,12 @@ def test_opentelemetry_by_grpc(job: Callable[..., Any]) -> None:
     server.start()
     try:
         settings = {"exporter__endpoint": f"http://127.0.0.1:{port}", "exporter__protocol": "gRPC"}
-        report(job(**reporter("otel", **settings, exporter__timeout="60 s")))
+        started_job = job(**reporter("otel", **settings, exporter__timeout="60 s"))
+        report(started_job)
+        (resource,) = taken[-1].resource_metrics
+        started_job.cancel().result()
     finally:
         server.stop(None)
-    (resource,) = taken[-1].resource_metrics
     names = {metric.name for scope in resource.scope_metrics for metric in scope.metrics}
     assert {"flink.jobmanager.job.uptime", "flink.taskmanager.job.task.operator.numRecordsIn"} <= names
 
