@@ -29,8 +29,10 @@ def batch_sizes(checkpoint: Path) -> list[int]:
 
 
 def test_batches_grow_until_they_take_long_enough(tmp_path: Path) -> None:
-    total = 2_000_000
-    env = spark_env(2, {"firesteel.checkpoint.dir": tmp_path / "checkpoint"})
+    total = 600_000
+    # However slow the machine is, they take less than this.
+    target = {"firesteel.batch.target-duration": "10 min"}
+    env = spark_env(2, {"firesteel.checkpoint.dir": tmp_path / "checkpoint", **target})
     numbers = env.from_source(NumberSequenceSource(1, total), NONE, "numbers")
     numbers.filter(lambda n: n % 100_000 == 0).add_sink(AppendSink(tmp_path, "seen"))
     env.execute("growing")
