@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from firesteel.errors import ProgramError
+from firesteel.errors import FailureKind, ProgramError
 from firesteel.table.functions.decimals import CONTEXT, fitted, quantized, to_decimal
 from firesteel.table.functions.evaluation import EvaluationContext
 from firesteel.table.functions.registry import Datum, Function, Signature, register
@@ -24,6 +24,8 @@ __all__ = ["DivisionByZeroError"]
 
 class DivisionByZeroError(ProgramError):
     """A whole number or a decimal was divided by zero."""
+
+    kind = FailureKind.PERMANENT
 
 
 def _result(operator: str) -> Callable[[Sequence[Expression]], DataType]:
