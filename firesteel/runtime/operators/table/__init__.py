@@ -10,6 +10,7 @@ from firesteel.runtime.columns.types import ColumnsType
 from firesteel.runtime.operators.table.calc import CalcOperator, ColumnsToRowsOperator, RowsToColumnsOperator, rows_of
 from firesteel.runtime.operators.table.group_aggregate import GroupAggregateOperator
 from firesteel.runtime.operators.table.join import JoinOperator
+from firesteel.runtime.operators.table.rank import RankOperator
 from firesteel.runtime.operators.table.specs import (
     AggregateCall,
     Calc,
@@ -17,6 +18,8 @@ from firesteel.runtime.operators.table.specs import (
     ColumnsToRows,
     GroupAggregate,
     Join,
+    Order,
+    Rank,
     RowsToColumns,
     Window,
     WindowAggregate,
@@ -36,6 +39,9 @@ __all__ = [
     "Join",
     "JoinOperator",
     "KeyColumns",
+    "Order",
+    "Rank",
+    "RankOperator",
     "RowsToColumns",
     "RowsToColumnsOperator",
     "Window",

@@ -17,6 +17,8 @@ __all__ = [
     "ColumnsToRows",
     "GroupAggregate",
     "Join",
+    "Order",
+    "Rank",
     "RowsToColumns",
     "Window",
     "WindowAggregate",
@@ -130,6 +132,40 @@ class Join:
     """Of the result."""
     condition: ColumnExpression | None = None
     """Over the columns of both."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """One column that rows are ordered by."""
+
+    column: int
+    ascending: bool = True
+    nulls_first: bool = True
+    """Where NULLs come: by default first in ascending order; last in descending order is up to who plans."""
+
+
+@dataclass(frozen=True)
+class Rank:
+    """The rows of each partition from place ``start`` to ``end`` in an order (ROW_NUMBER), as a changelog. With an end
+    of 1 it is deduplication: the first row by ascending, the last one by descending order of time.
+
+    Runs on a stream that is keyed by ``keys``. The result has the columns of the input, and the place behind them if it
+    is wanted.
+    """
+
+    keys: tuple[int, ...]
+    order: tuple[Order, ...]
+    input: pa.Schema
+    schema: pa.Schema
+    """Of the result."""
+    end: int
+    start: int = 1
+    with_rank: bool = False
+    retracts: bool = False
+    """Whether the input may have anything but insertions. Then all rows are kept."""
+    update_before: bool = True
+    last_wins: bool = False
+    """Whether of rows with equal order the one that came last is first."""
 
 
 @dataclass(frozen=True)

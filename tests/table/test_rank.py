@@ -1,0 +1,175 @@
+"""Top-N and deduplication beside sorting all rows again after each of them."""
+
+from typing import Any
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from tablekit import Change, Stub, batch_of
+
+from firesteel.datastream.operators import Records
+from firesteel.runtime.operators.table import Order, Rank, RankOperator
+from firesteel.runtime.state.store import MemoryStore
+
+INPUT = pa.schema([("word", pa.string()), ("number", pa.int64()), ("name", pa.string()), ("id", pa.int64())])
+RANKED = INPUT.append(pa.field("place", pa.int64()))
+ORDERS = {
+    "number": (Order(1),),
+    "number descending": (Order(1, ascending=False, nulls_first=False),),
+    "name descending, number": (Order(2, ascending=False, nulls_first=False), Order(1)),
+}
+
+
+def spec(order: str, end: int, **options: Any) -> Rank:
+    return Rank((0,), ORDERS[order], INPUT, RANKED if options.get("with_rank") else INPUT, end, **options)
+
+
+class Reference:
+    """Sorts a partition again after each row."""
+
+    def __init__(self, what: Rank) -> None:
+        self._spec = what
+        self._rows: dict[Any, list[tuple[Any, ...]]] = {}
+        self.table: dict[Any, list[tuple[Any, ...]]] = {}
+
+    def process(self, rows: list[Change]) -> None:
+        for kind, row in rows:
+            known = self._rows.setdefault(row[0], [])
+            if kind in (0, 2):
+                known.append(row)
+            else:
+                known.remove(row)
+            ordered = list(reversed(known)) if self._spec.last_wins else list(known)
+            for order in reversed(self._spec.order):
+                ordered = _sorted(ordered, order)
+            self.table[row[0]] = ordered[self._spec.start - 1 : self._spec.end]
+
+
+def _sorted(rows: list[tuple[Any, ...]], order: Order) -> list[tuple[Any, ...]]:
+    nulls = [row for row in rows if row[order.column] is None]
+    others = [row for row in rows if row[order.column] is not None]
+    # A stable sort in reverse keeps equal rows in their order, too.
+    others.sort(key=lambda row: row[order.column], reverse=not order.ascending)
+    return nulls + others if order.nulls_first else others + nulls
+
+
+class Vectorised:
+    def __init__(self, what: Rank) -> None:
+        self._spec = what
+        self._store, self._shapes = MemoryStore(), {}
+        self._stubs: list[Stub] = []
+        self.restart()
+
+    def restart(self) -> None:
+        if self._stubs:
+            self._stubs[-1].end_batch()
+        self._stubs.append(Stub(self._store, self._shapes))
+        self._operator = RankOperator(self._spec)
+        self._operator.context = self._stubs[-1]  # type: ignore[assignment]
+        self._operator.open(self._stubs[-1])  # type: ignore[arg-type]
+
+    def process(self, rows: list[Change]) -> None:
+        if rows:
+            self._operator.process(Records([batch_of(rows, INPUT)]))
+
+    @property
+    def changes(self) -> list[Change]:
+        return [change for stub in self._stubs for change in stub.changes()]
+
+
+def table_of(changes: list[Change], ranked: bool) -> dict[Any, list[tuple[Any, ...]]]:
+    """The table that a changelog leads to. What is taken back must be there."""
+    table: dict[Any, list[tuple[Any, ...]]] = {}
+    for kind, row in changes:
+        rows = table.setdefault(row[0], [])
+        if kind in (0, 2):
+            rows.append(row)
+        else:
+            rows.remove(row)
+    if ranked:
+        for rows in table.values():
+            rows.sort(key=lambda row: row[-1])
+            assert [row[-1] for row in rows] == list(range(rows[0][-1], rows[0][-1] + len(rows))) if rows else True
+    return {word: [row[:4] for row in rows] for word, rows in table.items() if rows}
+
+
+DRAWN = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.sampled_from(["a", "b", None]),
+        st.sampled_from([1, 2, 3, 4, None]),
+        st.sampled_from(["x", "y", None]),
+        st.integers(0, 9),
+    ),
+    max_size=40,
+)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@given(
+    DRAWN,
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([(1, 1), (1, 2), (2, 3), (1, 4)]),
+    st.lists(st.integers(0, 40), max_size=3),
+)
+@settings(max_examples=60)
+def test_ranks(
+    order: str,
+    drawn: list[Any],
+    retracts: bool,
+    with_rank: bool,
+    last_wins: bool,
+    places: tuple[int, int],
+    cuts: list[int],
+) -> None:
+    what = spec(order, places[1], start=places[0], retracts=retracts, with_rank=with_rank, last_wins=last_wins)
+    there: list[tuple[Any, ...]] = []
+    rows: list[Change] = []
+    for number, (kind, word, value, name, back) in enumerate(drawn):
+        if kind in (0, 2) or not retracts:
+            there.append((word, value, name, number))
+            rows.append((0, there[-1]))
+        elif there:
+            rows.append((kind, there.pop(back % len(there))))
+    expected, got = Reference(what), Vectorised(what)
+    expected.process(rows)
+    at = 0
+    for cut in sorted(cuts):
+        got.process(rows[at:cut])
+        at = max(at, cut)
+        got.restart()
+    got.process(rows[at:])
+    found = table_of(got.changes, with_rank)
+    wanted = {word: kept for word, kept in expected.table.items() if kept}
+    if with_rank:
+        assert found == wanted
+    else:
+        assert {word: sorted(kept, key=str) for word, kept in found.items()} == {
+            word: sorted(kept, key=str) for word, kept in wanted.items()
+        }
+
+
+def changes_of(what: Rank, numbers: list[int]) -> list[Change]:
+    got = Vectorised(what)
+    got.process([(0, ("a", number, None, at)) for at, number in enumerate(numbers)])
+    return [(kind, (row[1], *row[4:])) for kind, row in got.changes]
+
+
+def test_top_n_as_flink_tells_it() -> None:
+    """Without the place: what falls out is deleted, then the new row comes. With it, and for the first row alone: an
+    update for each place that moved."""
+    assert changes_of(spec("number descending", 2), [1, 3, 2, 0]) == [(0, (1,)), (0, (3,)), (3, (1,)), (0, (2,))]
+    assert changes_of(spec("number descending", 2, with_rank=True), [1, 3, 2]) == [
+        (0, (1, 1)),
+        (1, (1, 1)),
+        (2, (3, 1)),
+        (0, (1, 2)),
+        (1, (1, 2)),
+        (2, (2, 2)),
+    ]
+    assert changes_of(spec("number descending", 1), [1, 3, 3, 2]) == [(0, (1,)), (1, (1,)), (2, (3,))]
+    assert changes_of(spec("number descending", 1, last_wins=True), [1, 1]) == [(0, (1,)), (1, (1,)), (2, (1,))]
+    assert changes_of(spec("number", 1), [2, 3, 2]) == [(0, (2,))]
