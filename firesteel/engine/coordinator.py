@@ -37,8 +37,10 @@ Kept = dict[str, Any]
 TARGET_MS, LATENCY_TARGET_MS = 4000, 1000
 """How long a batch should take where throughput counts, and where records should not wait."""
 IDLE_WAIT = 0.02
-WAITS = ((1.0, 0.005), (10.0, IDLE_WAIT))
-LONGEST_WAIT = 0.05
+QUIET = 10.0
+"""So many seconds after a batch a job is idle."""
+WAITS = ((1.0, 0.005), (QUIET, IDLE_WAIT), (60.0, 0.05))
+LONGEST_WAIT = 0.1
 """From one look at the sources to the next, in seconds: up to so many seconds after a batch, and later."""
 STEPS, LEAST_STEP = 20, 25
 """Event time moves about so often within a batch, and not after fewer records than that."""
@@ -62,6 +64,8 @@ class CoordinatorFeedback:
     """What the stage that sent most in that batch has sent."""
     drain: bool = False
     """Whether the next batch is to be the last one, as if the input ended here."""
+    leave: bool = False
+    """Whether the query is about to be stopped: nothing is waited for any more."""
 
 
 class Coordinator:
@@ -79,8 +83,8 @@ class Coordinator:
         union_lists: Sequence[StateChunk] = (),
         patience: float = 0.0,
     ) -> None:
-        """``patience``: how long ``next`` looks for something to do, in seconds, before it says that there is nothing.
-        Looking here costs less than a round through Spark."""
+        """``patience``: how long ``next`` looks for something to do, in seconds, before it says that there is nothing;
+        ten times as long in an idle job. Looking here costs less than a round through Spark."""
         self._graph = graph
         self._patience = patience
         self._settings = settings
@@ -177,9 +181,12 @@ class Coordinator:
                 if planned is not None:
                     self._planned_at = time.monotonic()
                     return planned
+            if feedback.leave:
+                return start
             now = time.monotonic()
-            time.sleep(next((wait for seconds, wait in WAITS if now - self._planned_at < seconds), LONGEST_WAIT))
-            if feedback.hold or now - asked >= self._patience:
+            idle = now - self._planned_at
+            time.sleep(next((wait for seconds, wait in WAITS if idle < seconds), LONGEST_WAIT))
+            if feedback.hold or now - asked >= self._patience * (10 if idle >= QUIET else 1):
                 return start
 
     def _next_batch(self, start: Offset, feedback: CoordinatorFeedback) -> Offset | None:

@@ -3,6 +3,7 @@ docs/spark-internals.md, so that a run with the next version of Spark shows what
 
 from __future__ import annotations
 
+import gc
 import importlib
 import inspect
 import io
@@ -77,6 +78,8 @@ class Inspector(KeyedProcessFunction):
             "main": Path(sys.modules["__main__"].__file__ or "").name,
             "pipelined": [store._client is not None for store in stores],
             "deferred": ["_receive_proto_message" in vars(store._client) for store in stores],
+            "on arrow": "run_task" in [one.f_code.co_name for one in frames],
+            "frozen": gc.get_freeze_count(),
             "on worker": (SparkFiles._is_running_on_worker, os.path.isdir(str(SparkFiles._root_directory))),
         }
 
@@ -184,6 +187,17 @@ def test_installed_sources(spark: SparkSession) -> None:
     assert not builders.isEmpty(), "Spark would look for installed sources, in a process, for every job"
 
 
+def test_files_of_settings(spark: SparkSession, ran: Ran) -> None:
+    """After a job's first batches nobody knows where Hadoop's settings came from, and they still count."""
+    settings = spark.sparkContext._jsc.hadoopConfiguration()
+    assert settings.size() > 100
+    assert settings.get("io.file.buffer.size") is not None
+    assert settings.getPropertySources("io.file.buffer.size") is None
+    settings.set("firesteel.test", "1")
+    assert list(settings.getPropertySources("firesteel.test")) == ["programmatically"]
+    settings.unset("firesteel.test")
+
+
 def test_close_stores(spark: SparkSession) -> None:
     jvm: Any = spark.sparkContext._jvm
     assert jvm.java.lang.Class.forName("org.apache.spark.sql.execution.streaming.state.StateStore$").getMethod(
@@ -260,6 +274,15 @@ def test_daemon(ran: Ran) -> None:
     assert {one["main"] for one in ran.seen} == {"daemon.py"}
     source = inspect.getsource(importlib.import_module("pyspark.daemon"))
     assert "def manager()" in source
+    # Workers collect garbage after every task: what the daemon has loaded is none of it.
+    assert "gc.collect()" in source
+    assert min(one["frozen"] for one in ran.seen) > 50_000
+
+
+def test_stage_functions(ran: Ran) -> None:
+    """Tasks of later stages get Arrow batches. That both ways give the same: unit/test_arrow_tasks.py."""
+    assert ran.seen
+    assert [one for one in ran.seen if not one["on arrow"]] == []
 
 
 def test_state_client(ran: Ran) -> None:

@@ -217,12 +217,16 @@ class TestPatience:
 
     def test_the_longer_nothing_comes_the_rarer_are_its_looks(self, slept: list[float]) -> None:
         never = DataGeneratorSource(lambda n: n, records_per_second=0.0001)
-        c = coordinator(lambda env: env.from_source(never, NONE, "n").print(), 1, patience=60.0)
+        c = coordinator(lambda env: env.from_source(never, NONE, "n").print(), 1, patience=6.0)
         first = c.next(c.initial())
         assert c.next(first) is first
+        assert sum(slept) == pytest.approx(6, abs=0.1)
         assert slept[0] == slept[100] == 0.005
-        assert slept[-1] == 0.05
-        assert len(slept) < 2000, "a look every twenty milliseconds would be 3,000"
+        assert c.next(first) is first
+        assert sum(slept) == pytest.approx(66, abs=0.5), "and the rarer does Spark hear of it"
+        assert c.next(first) is first
+        assert slept[-1] == 0.1
+        assert len(slept) < 2500, "a look every twenty milliseconds would be 6,300"
 
     def test_a_timer_that_comes_due_ends_it(self, slept: list[float]) -> None:
         clock = ProcessingClock(lambda: int(1000 + sum(slept) * 1000), lambda: sum(slept))
@@ -230,7 +234,7 @@ class TestPatience:
         first = c.next(c.initial())
         assert c.next(first)["time"] == pytest.approx(1300, abs=25)
 
-    @pytest.mark.parametrize("instruction", ["hold", "drain"])
+    @pytest.mark.parametrize("instruction", ["hold", "drain", "leave"])
     def test_an_instruction_ends_it(self, slept: list[float], instruction: str) -> None:
         feedback = lambda: CoordinatorFeedback(**({instruction: True} if sum(slept) > 0.1 else {}))  # noqa: E731
         c = coordinator(self.rare, 1, patience=100.0, feedback=feedback)

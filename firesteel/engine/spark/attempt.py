@@ -27,6 +27,7 @@ from firesteel.engine.manifest import CheckpointFolder
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.pickling import pickle_job_to_keep
 from firesteel.engine.spark.callbacks import BatchFailed, CallbackConnection
+from firesteel.engine.spark.context import forget_files_of_settings
 from firesteel.engine.spark.coordinator_link import CoordinatorLink
 from firesteel.engine.spark.errors import translate
 from firesteel.engine.spark.job_files import CoordinatorJob, write_job
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
 __all__ = ["Attempt", "BatchAttempt", "SharedByAttempts", "StreamingAttempt", "begin_attempt"]
 
 logger = logging.getLogger("firesteel")
+
+LOOK, IDLE_LOOK, QUIET = 0.05, 0.2, 10.0
+"""How often the driver looks at what is asked of the job, and how often when no batch ended for so many seconds."""
 
 SECONDS_TO_LOG = 30.0
 """How long Spark may take to log the last batch once its tasks are done."""
@@ -86,6 +90,8 @@ class Attempt(ABC):
         self.context = shared.context
         self._results = payload.results
         self._lifeline = lifeline
+        self._taken_at = time.monotonic()
+        """When the last batch was taken, or the attempt began."""
 
     @abstractmethod
     def run(self, savepoints: SparkSavepoints) -> None:
@@ -125,6 +131,7 @@ class Attempt(ABC):
             if context.checkpointing.folder is not None:
                 folder.begun(context.inbox.progress.union_lists)
         context.batches.ended(**context.inbox.of_batch())
+        self._taken_at = time.monotonic()
 
 
 class BatchAttempt(Attempt):
@@ -166,6 +173,8 @@ class StreamingAttempt(Attempt):
         super().__init__(shared, payload, lifeline)
         self._failure: BaseException | None = None
         self._looking = threading.Lock()
+        self._batches = 0
+        """How many were taken."""
         self._known = -1
         """The last batch whose report by Spark was read."""
         self._callbacks = CallbackConnection()
@@ -197,6 +206,9 @@ class StreamingAttempt(Attempt):
             self._callbacks.note(frame.sparkSession)
             with working_for(self.context.job_id):
                 self.take(frame, batch)
+            self._batches += 1
+            if self._batches == 2:
+                forget_files_of_settings(frame.sparkSession.sparkContext)
         except BaseException as error:
             self._fail(error)
             raise BatchFailed from None
@@ -228,7 +240,7 @@ class StreamingAttempt(Attempt):
         """While the query runs: savepoints are taken, and the hold on the folder is looked at."""
         context = self.context
         looks = 0
-        while not context.inbox.finished.wait(0.05):
+        while not context.inbox.finished.wait(LOOK if time.monotonic() - self._taken_at < QUIET else IDLE_LOOK):
             looks += 1
             # Asking Spark is most of what an idle job costs here.
             ended = looks % 5 == 0 and not self.active
@@ -289,6 +301,9 @@ class StreamingAttempt(Attempt):
         self._stop_query()
 
     def _stop_query(self) -> None:
+        # Without it a query is stopped as well, only later.
+        with contextlib.suppress(OSError):
+            self.shared.link.leave()
         # With the JVM the query is gone, too, and what ended the job is known already.
         with contextlib.suppress(OSError, Py4JError):
             self._query.stop()
@@ -324,7 +339,7 @@ def begin_attempt(shared: SharedByAttempts, packed: tuple[JobPayload, JobPayload
         whole = replace(whole, files=shared.files)
         planned = CoordinatorJob(whole, context.settings, folder.sources, shared.restore, _union_lists(shared))
         write_job(shared.directory, payload, planned)
-        shared.link.instruct()
+        shared.link.begin_attempt()
         folder.clear_unless_begun()
         if context.checkpointing.folder is not None:
             folder.keep_job(pickle_job_to_keep(context.spec, whole))

@@ -42,7 +42,7 @@ from firesteel.engine.spark.submit_settings import submitted_by_file
 from firesteel.engine.spark.warmup import warm_up_later
 from firesteel.errors import ConfigurationError, SetupError
 
-__all__ = ["has_worker_module", "running_session", "start_spark", "with_master"]
+__all__ = ["forget_files_of_settings", "has_worker_module", "running_session", "start_spark", "with_master"]
 
 _DRIVER_MEMORY = "spark.driver.memory"
 _FOR_THE_LAUNCHER = tuple(
@@ -195,6 +195,18 @@ def _skip_installed_sources(jvm: Any) -> None:
         manager = getattr(companion, "MODULE$")
         if manager.dataSourceBuilders().isEmpty():
             getattr(manager, "dataSourceBuilders_$eq")(jvm.scala.Some(jvm.PythonUtils.toScalaMap({})))
+
+
+def forget_files_of_settings(context: SparkContext) -> None:
+    """Spark sends Hadoop's settings to the tasks of each stage in each batch. Most of the work is to compress, one by
+    one, the names of the files that a thousand settings came from, which nobody asks for. Only in a JVM of ours, and
+    when a batch was done: Hadoop reads its files anew while Spark loads its classes."""
+    with contextlib.suppress(Exception):
+        if SparkContext._gateway is _ours and SparkContext._jvm is not None:
+            settings = SparkContext._jvm.java.lang.Class.forName("org.apache.hadoop.conf.Configuration")
+            files = settings.getDeclaredField("updatingResource")
+            files.setAccessible(True)
+            files.set(context._jsc.hadoopConfiguration(), None)
 
 
 def _environment(java: Java, home: SparkHome | None, options: Mapping[str, str], quick: bool) -> dict[str, str]:

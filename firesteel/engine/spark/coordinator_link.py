@@ -4,7 +4,8 @@ process and gives the driver no connection to it.
     file                            written by      says
     coordinator-feedback.json       driver          what is known of the batches so far; it stays with the checkpoint,
                                                     for a driver that is started anew
-    coordinator-instructions.json   driver          whether another batch may begin, or the next one is the last
+    coordinator-instructions.json   driver          whether another batch may begin, whether the next one is the last,
+                                                    whether the query is about to be stopped
     coordinator-on-hold             coordinator     no batch is under way, and none will begin
 
 Both ends are here. The module is light: every process that Spark starts for a source imports it.
@@ -56,6 +57,9 @@ class CoordinatorLink:
     >>> link.resume()
     >>> other.feedback().hold
     False
+    >>> link.leave()
+    >>> other.feedback().leave
+    True
     >>> folder.cleanup()
     """
 
@@ -68,6 +72,7 @@ class CoordinatorLink:
         self._instructions = os.path.join(directory, INSTRUCTIONS)
         self._on_hold = os.path.join(directory, ON_HOLD)
         self._hold = False
+        self._leaving = False
         self.draining = False
         """Whether the coordinator was told to end the job with the next batch."""
 
@@ -80,11 +85,21 @@ class CoordinatorLink:
         replace_file(self._feedback, json.dumps({"format": VERSION.version, **known}).encode())
 
     def _written(self) -> dict[str, bool]:
-        return {"hold": self._hold, "drain": self.draining}
+        return {"hold": self._hold, "drain": self.draining, "leave": self._leaving}
 
     def instruct(self) -> None:
         """Tells the coordinator whether it may go on."""
         replace_file(self._instructions, json.dumps(self._written()).encode())
+
+    def begin_attempt(self) -> None:
+        """For the coordinator of a query that is about to start."""
+        self._leaving = False
+        self.instruct()
+
+    def leave(self) -> None:
+        """The query is about to be stopped, and Spark waits until the coordinator has answered: let that be soon."""
+        self._leaving = True
+        self.instruct()
 
     def hold(self) -> None:
         """From now on no batch is to begin. The one under way goes on; ``on_hold`` says when it is done."""

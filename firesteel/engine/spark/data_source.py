@@ -37,7 +37,7 @@ _INLINE = 1 << 20
 
 PATIENCE = 0.2
 """How long the coordinator looks for records, in seconds, before Spark's query hears that there are none. A query that
-is stopped waits for it."""
+is stopped waits for it, unless the coordinator is told that it may leave."""
 
 
 class _Share(InputPartition):

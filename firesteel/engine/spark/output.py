@@ -38,11 +38,15 @@ def _follow(path: str) -> None:
         # Gone from the folder at once; the file itself lives as long as someone has it open.
         os.unlink(path)
         line = ""
+        pause = 0.1
         while True:
             text = file.readline()
             if not text:
-                time.sleep(0.1)
+                time.sleep(pause)
+                # The longer nothing is written, the rarer are the looks.
+                pause = min(pause + 0.01, 0.5)
                 continue
+            pause = 0.1
             line += text
             if line.endswith("\n"):
                 if not _CHATTER.match(line):

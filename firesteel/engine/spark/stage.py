@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["batch_stage", "streaming_stage"]
+__all__ = ["StageProcessor", "batch_stage", "streaming_stage"]
 
 # Schemas as objects: a text would be parsed by a round trip to the JVM in every task.
 _FRAME = StructType([StructField("r", IntegerType()), StructField("f", BinaryType())])
@@ -43,16 +43,19 @@ class StageProcessor(StatefulProcessor):
         self._map = handle.getMapState("state", _KEY, _VALUE)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+        """As PySpark calls it, where :mod:`.arrow_tasks` does not."""
         import pandas as pd
 
+        for tokens, cells in self.run(int(key[0]), (cell for frame in rows for cell in frame["f"])):
+            yield pd.DataFrame({"r": tokens, "f": cells})
+
+    def run(self, token: int, cells: Iterable[bytes]) -> Iterator[tuple[list[int], list[bytes]]]:
+        """One batch of the subtask with this token: its frames, and the token of the subtask that each is for."""
         from firesteel.engine.spark import worker
         from firesteel.runtime.state.spark_store import SparkStore
 
-        cells = (cell for frame in rows for cell in frame["f"])
-        subtask = self._subtasks[int(key[0])]
         store = SparkStore(self._map)
-        for tokens, some in together(worker.run_stage(self._payload, self._stage, subtask, cells, store)):
-            yield pd.DataFrame({"r": tokens, "f": some})
+        yield from together(worker.run_stage(self._payload, self._stage, self._subtasks[token], cells, store))
 
     def close(self) -> None:
         """Operators are closed by the last batch, not with every task."""
