@@ -1,6 +1,6 @@
 """Functions: the types of their results, and how they are computed."""
 
-from firesteel.table.functions import arithmetic, comparison, logic
+from firesteel.table.functions import arithmetic, casts, collections, comparison, logic, temporal_arithmetic, text
 from firesteel.table.functions.evaluation import EvaluationContext, Evaluator, evaluate
 from firesteel.table.functions.registry import Function, find, names, near, register
 
@@ -9,6 +9,8 @@ __all__ = [
     "Evaluator",
     "Function",
     "arithmetic",
+    "casts",
+    "collections",
     "comparison",
     "evaluate",
     "find",
@@ -16,4 +18,6 @@ __all__ = [
     "names",
     "near",
     "register",
+    "temporal_arithmetic",
+    "text",
 ]

@@ -1,0 +1,261 @@
+"""Functions of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from firesteel.table.functions.evaluation import EvaluationContext
+from firesteel.table.functions.registry import Datum, Function, Signature, TypeRule, register
+from firesteel.table.functions.values import by_value, direct, mapped, row_by_row
+from firesteel.table.logical.expressions import Call, Expression
+from firesteel.table.types.data_types import MAX_LENGTH, CharType, DataType, IntType, VarCharType
+from firesteel.table.types.derivation import any_nullable
+
+__all__ = ["of_text", "string_result"]
+
+_STRING = VarCharType(MAX_LENGTH)
+
+
+def string_result(arguments: Sequence[Expression]) -> DataType:
+    """STRING, NULL if an argument is."""
+    return _STRING.with_nullability(any_nullable([argument.type for argument in arguments]))
+
+
+def maybe_string(arguments: Sequence[Expression]) -> DataType:
+    """STRING that may be NULL whatever the arguments are."""
+    return _STRING
+
+
+def int_result(arguments: Sequence[Expression]) -> DataType:
+    """INT, NULL if an argument is."""
+    return IntType(is_nullable=any_nullable([argument.type for argument in arguments]))
+
+
+def of_text(
+    name: str,
+    parameters: tuple[str, ...],
+    function: Callable[..., Any],
+    result: TypeRule = string_result,
+    optional: int = 0,
+    repeated: bool = False,
+) -> None:
+    """Registers a function that a Python function computes."""
+    register(Function(name, Signature(parameters, optional, repeated), result, by_value(function)))
+
+
+def _upper(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
+    (values,) = arguments
+    if isinstance(values, pa.Scalar) or not _is_ascii(values):
+        return mapped(values, str.upper, pa.string())
+    return pc.ascii_upper(values)
+
+
+def _lower(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
+    (values,) = arguments
+    if isinstance(values, pa.Scalar) or not _is_ascii(values):
+        return mapped(values, str.lower, pa.string())
+    return pc.ascii_lower(values)
+
+
+def _is_ascii(values: pa.Array) -> bool:
+    return bool(pc.all(pc.string_is_ascii(values)).as_py() in (True, None))
+
+
+def _same_text(arguments: Sequence[Expression]) -> DataType:
+    return arguments[0].type if isinstance(arguments[0].type, CharType | VarCharType) else string_result(arguments)
+
+
+register(Function("UPPER", Signature(("string",)), string_result, _upper))
+register(Function("LOWER", Signature(("string",)), string_result, _lower))
+register(Function("CHAR_LENGTH", Signature(("string",)), int_result, direct(pc.utf8_length)))
+
+
+def _concatenated(arguments: Sequence[Expression]) -> DataType:
+    """CHAR(3) of CHAR(1) and CHAR(2)."""
+    kinds = [argument.type for argument in arguments]
+    nullable = any_nullable(kinds)
+    lengths = [kind.length for kind in kinds if isinstance(kind, CharType | VarCharType)]
+    if len(lengths) != len(kinds):
+        return _STRING.with_nullability(nullable)
+    total = min(sum(lengths), MAX_LENGTH)
+    if all(isinstance(kind, CharType) for kind in kinds):
+        return CharType(total, is_nullable=nullable)
+    return VarCharType(total, is_nullable=nullable)
+
+
+def _joined(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
+    texts = [each.cast(pa.string()) if pa.types.is_null(each.type) else each for each in arguments]
+    return pc.binary_join_element_wise(*texts, pa.scalar(""), null_handling="emit_null")
+
+
+def _joined_with(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
+    separator, *texts = arguments
+    return pc.binary_join_element_wise(*texts, separator, null_handling="skip")
+
+
+register(Function("||", Signature(("string", "string")), _concatenated, _joined, syntax="a || b"))
+register(Function("CONCAT", Signature(("string",), repeated=True), string_result, _joined))
+register(
+    Function(
+        "CONCAT_WS",
+        Signature(("string", "string"), repeated=True),
+        lambda arguments: _STRING.with_nullability(arguments[0].type.is_nullable),
+        _joined_with,
+    )
+)
+
+
+def substring(text: str, start: int, length: int | None = None) -> str | None:
+    """From a position on, counted from 1, or from the end if it is negative.
+
+    >>> substring("hello", -3), substring("hello", 0, 2), substring("hello", 2, -1)
+    ('llo', 'he', None)
+    """
+    if length is not None and length < 0:
+        return None
+    size = len(text)
+    if start > 0:
+        begin = start - 1
+    elif start == 0:
+        begin = 0
+    else:
+        begin = size + start
+        if begin < 0:
+            return ""
+    return text[begin:] if length is None else text[begin : begin + length]
+
+
+of_text("SUBSTRING", ("string", "integer", "integer"), substring, optional=1)
+
+
+def _trimmed(side: str, characters: str, text: str) -> str:
+    if side == "LEADING":
+        return text.lstrip(characters)
+    return text.rstrip(characters) if side == "TRAILING" else text.strip(characters)
+
+
+register(Function("TRIM", Signature(("symbol", "string", "string")), string_result, by_value(_trimmed)))
+of_text("LTRIM", ("string", "string"), lambda text, characters=" ": text.lstrip(characters), optional=1)
+of_text("RTRIM", ("string", "string"), lambda text, characters=" ": text.rstrip(characters), optional=1)
+of_text("BTRIM", ("string", "string"), lambda text, characters=" ": text.strip(characters), optional=1)
+of_text("REPLACE", ("string", "string", "string"), lambda text, old, new: text.replace(old, new) if old else text)
+of_text("REVERSE", ("string",), lambda text: text[::-1])
+of_text("REPEAT", ("string", "integer"), lambda text, times: text * max(times, 0))
+
+
+def padded(text: str, length: int, pad: str, left: bool) -> str | None:
+    """To a length, or cut to it.
+
+    >>> padded("hi", 5, "xy", True), padded("hi", 1, "x", True), padded("hi", -1, "x", True)
+    ('xyxhi', 'h', None)
+    """
+    if length < 0:
+        return None
+    if length <= len(text):
+        return text[:length]
+    if not pad:
+        return None
+    missing = length - len(text)
+    fill = (pad * (missing // len(pad) + 1))[:missing]
+    return fill + text if left else text + fill
+
+
+of_text(
+    "LPAD", ("string", "integer", "string"), lambda text, length, pad: padded(text, length, pad, True), maybe_string
+)
+of_text(
+    "RPAD", ("string", "integer", "string"), lambda text, length, pad: padded(text, length, pad, False), maybe_string
+)
+of_text("LEFT", ("string", "integer"), lambda text, length: text[: max(length, 0)])
+of_text("RIGHT", ("string", "integer"), lambda text, length: text[-length:] if length > 0 else "")
+
+
+def initcap(text: str) -> str:
+    """Words with a capital first letter.
+
+    >>> initcap("hELLO wor1d-x")
+    'Hello Wor1d-X'
+    """
+    found, inside = [], False
+    for letter in text:
+        found.append(letter.lower() if inside else letter.upper())
+        inside = letter.isalnum()
+    return "".join(found)
+
+
+of_text("INITCAP", ("string",), initcap)
+of_text("POSITION", ("string", "string"), lambda needle, text: text.find(needle) + 1, int_result)
+of_text("INSTR", ("string", "string"), lambda text, needle: text.find(needle) + 1, int_result)
+of_text(
+    "LOCATE",
+    ("string", "string", "integer"),
+    lambda needle, text, start=1: text.find(needle, max(start - 1, 0)) + 1 if start > 0 else 0,
+    int_result,
+    optional=1,
+)
+
+
+def overlaid(text: str, new: str, start: int, length: int | None = None) -> str:
+    """With another text from a position on.
+
+    >>> overlaid("xxxxxtest", "xxxx", 6), overlaid("xxxxxtest", "xxxx", 6, 2)
+    ('xxxxxxxxx', 'xxxxxxxxxst')
+    """
+    if start <= 0 or start > len(text):
+        return text
+    count = len(new) if length is None else length
+    end = start - 1 + count if count >= 0 else len(text)
+    return text[: start - 1] + new + text[end:] if end <= len(text) else text[: start - 1] + new
+
+
+of_text("OVERLAY", ("string", "string", "integer", "integer"), overlaid, optional=1)
+of_text("ASCII", ("string",), lambda text: text.encode()[0] if text else 0, int_result)
+
+
+def _chr(number: int) -> str:
+    if number < 0:
+        return ""
+    return chr(number & 0xFF) if number & 0xFF or number == 0 else chr(0)
+
+
+of_text("CHR", ("integer",), _chr)
+
+
+def split_index(text: str, separator: str | int, index: int) -> str | None:
+    """A part of the text between separators, from 0 on.
+
+    >>> split_index("a,b,c", ",", 1), split_index("a,b", ",", 5)
+    ('b', None)
+    """
+    mark = chr(separator) if isinstance(separator, int) else separator
+    if index < 0 or not mark:
+        return None
+    parts = text.split(mark)
+    return parts[index] if index < len(parts) and text else None
+
+
+register(Function("SPLIT_INDEX", Signature(("string", "any", "integer")), maybe_string, by_value(split_index)))
+
+
+def translated(text: str | None, old: str | None, new: str | None) -> str | None:
+    """Characters exchanged one by one; those without a partner go."""
+    if text is None or old is None or new is None:
+        return text if text is not None and (old is None or not old) else None
+    table: dict[int, str | None] = {}
+    for index, letter in enumerate(old):
+        table.setdefault(ord(letter), new[index] if index < len(new) else None)
+    return text.translate(table)
+
+
+register(Function("TRANSLATE", Signature(("string", "string", "string")), maybe_string, row_by_row(translated)))
+
+
+def _elt(index: int, *texts: Any) -> Any:
+    return texts[index - 1] if index is not None and 1 <= index <= len(texts) else None
+
+
+register(Function("ELT", Signature(("integer", "string"), repeated=True), maybe_string, row_by_row(_elt)))

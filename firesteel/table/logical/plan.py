@@ -1,0 +1,174 @@
+"""The relational tree: what a query does, with every name resolved and every type known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from firesteel.table.logical.expressions import AggregateCall, Expression, InputRef
+from firesteel.table.types.data_types import DataType, RowField, RowType
+
+__all__ = ["Aggregate", "Filter", "Plan", "Project", "Scan", "UnionAll", "Values", "unique_names"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The root of all relations."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names."""
+        raise NotImplementedError
+
+    @property
+    def types(self) -> tuple[DataType, ...]:
+        """The columns' types."""
+        raise NotImplementedError
+
+    @property
+    def row_type(self) -> RowType:
+        """Names and types together."""
+        pairs = zip(self.names, self.types, strict=True)
+        return RowType(tuple(RowField(name, kind) for name, kind in pairs), is_nullable=False)
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """What it reads from."""
+        return ()
+
+    def refs(self) -> list[InputRef]:
+        """All columns, as expressions over this relation."""
+        return [InputRef(index, kind) for index, kind in enumerate(self.types)]
+
+
+@dataclass(frozen=True)
+class Scan(Plan):
+    """Reads a table. ``table`` is what the catalog has under the path."""
+
+    path: tuple[str, ...]
+    columns: RowType
+    table: Any = field(compare=False, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.columns.field_names())
+
+    @property
+    def types(self) -> tuple[DataType, ...]:
+        return tuple(self.columns.field_types())
+
+
+@dataclass(frozen=True)
+class Values(Plan):
+    """Rows that stand in the query: expressions without any column."""
+
+    rows: tuple[tuple[Expression, ...], ...]
+    columns: RowType
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.columns.field_names())
+
+    @property
+    def types(self) -> tuple[DataType, ...]:
+        return tuple(self.columns.field_types())
+
+
+@dataclass(frozen=True)
+class Project(Plan):
+    """Expressions over the columns of the input."""
+
+    input: Plan
+    expressions: tuple[Expression, ...]
+    column_names: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.column_names
+
+    @property
+    def types(self) -> tuple[DataType, ...]:
+        return tuple(expression.type for expression in self.expressions)
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True)
+class Filter(Plan):
+    """Rows for which a condition is TRUE."""
+
+    input: Plan
+    condition: Expression
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.input.names
+
+    @property
+    def types(self) -> tuple[DataType, ...]:
+        return self.input.types
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True)
+class Aggregate(Plan):
+    """Groups: the columns of the key, then one for each aggregate. Without a key all rows are one group."""
+
+    input: Plan
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    column_names: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.column_names
+
+    @property
+    def types(self) -> tuple[DataType, ...]:
+        return (*(self.input.types[key] for key in self.keys), *(call.type for call in self.calls))
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True)
+class UnionAll(Plan):
+    """The rows of several inputs with the same types."""
+
+    branches: tuple[Plan, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.branches[0].names
+
+    @property
+    def types(self) -> tuple[DataType, ...]:
+        return self.branches[0].types
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        return self.branches
+
+
+def unique_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names that come twice get a number, as in Flink.
+
+    >>> unique_names(["a", "b", "a", "a"])
+    ('a', 'b', 'a0', 'a1')
+    """
+    taken: set[str] = set()
+    found = []
+    for name in names:
+        unique, number = name, 0
+        while unique in taken:
+            unique, number = f"{name}{number}", number + 1
+        taken.add(unique)
+        found.append(unique)
+    return tuple(found)

@@ -1,0 +1,106 @@
+"""The columns that names can mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from firesteel.table.logical.expressions import Call, Expression, InputRef, Literal
+from firesteel.table.logical.plan import Plan
+from firesteel.table.sql.errors import near_names
+from firesteel.table.types.data_types import DataType, IntType, RowType
+
+__all__ = ["Scope", "UnknownNameError", "field_of"]
+
+
+class UnknownNameError(Exception):
+    """A name that means nothing, or two things. The resolver adds the place."""
+
+
+@dataclass(frozen=True)
+class _Column:
+    qualifier: str | None
+    name: str
+    index: int
+    type: DataType
+
+
+class Scope:
+    """The columns of what FROM names, each with the name of its table."""
+
+    def __init__(self, columns: Sequence[_Column]) -> None:
+        self.columns = list(columns)
+
+    @staticmethod
+    def of(plan: Plan, qualifier: str | None) -> Scope:
+        """The columns of one relation."""
+        pairs = zip(plan.names, plan.types, strict=True)
+        return Scope([_Column(qualifier, name, index, kind) for index, (name, kind) in enumerate(pairs)])
+
+    def star(self, qualifier: tuple[str, ...]) -> list[tuple[str, InputRef]]:
+        """All columns, or those of one table."""
+        wanted = qualifier[-1] if qualifier else None
+        found = [each for each in self.columns if wanted is None or each.qualifier == wanted]
+        if not found and wanted is not None:
+            known = dict.fromkeys(each.qualifier for each in self.columns if each.qualifier)
+            raise UnknownNameError(f"There is no table {wanted} in FROM.{near_names(wanted, known)}")
+        return [(each.name, InputRef(each.index, each.type)) for each in found]
+
+    def find(self, parts: tuple[str, ...]) -> Expression:
+        """A column, or a field inside one: ``a``, ``t.a``, ``t.a.b``."""
+        for skipped in (1, 0):
+            # With the name of a table in front first: Flink prefers it.
+            if len(parts) <= skipped:
+                continue
+            qualifier = parts[0] if skipped else None
+            matching = [
+                each
+                for each in self.columns
+                if each.name == parts[skipped] and (qualifier is None or each.qualifier == qualifier)
+            ]
+            if len(matching) > 1:
+                tables = " and ".join(str(each.qualifier) for each in matching)
+                raise UnknownNameError(f"Column {parts[skipped]} is in {tables}: write which of them is meant.")
+            if matching:
+                found: Expression = InputRef(matching[0].index, matching[0].type)
+                for name in parts[skipped + 1 :]:
+                    found = field_of(found, name)
+                return found
+        raise self._unknown(parts)
+
+    def _unknown(self, parts: tuple[str, ...]) -> UnknownNameError:
+        names = dict.fromkeys(each.name for each in self.columns)
+        qualifiers = {each.qualifier for each in self.columns if each.qualifier}
+        if len(parts) > 1 and parts[0] in qualifiers:
+            own = [each.name for each in self.columns if each.qualifier == parts[0]]
+            return UnknownNameError(
+                f"There is no column {parts[1]} in {parts[0]}.{near_names(parts[1], own)}{_listed(own)}"
+            )
+        if len(parts) > 1:
+            known = ", ".join(sorted(qualifiers))
+            return UnknownNameError(
+                f"There is no table {parts[0]} in FROM.{near_names(parts[0], qualifiers)} It has {known}."
+            )
+        return UnknownNameError(f"There is no column {parts[0]}.{near_names(parts[0], names)}{_listed(list(names))}")
+
+
+def _listed(names: list[str]) -> str:
+    if not names:
+        return ""
+    return f" The columns are {', '.join(names[:20])}{', ...' if len(names) > 20 else ''}."
+
+
+def field_of(row: Expression, name: str) -> Expression:
+    """A field of a row."""
+    kind = row.type
+    if not isinstance(kind, RowType):
+        raise UnknownNameError(f"{kind} has no fields, so no {name}.")
+    for index, each in enumerate(kind.fields):
+        if each.name == name:
+            result = each.data_type.with_nullability(each.data_type.is_nullable or kind.is_nullable)
+            return Call("FIELD", (row, _index(index)), result)
+    raise UnknownNameError(f"The row has no field {name}.{near_names(name, kind.field_names())}")
+
+
+def _index(index: int) -> Expression:
+    return Literal(index, IntType(is_nullable=False))

@@ -1,0 +1,3 @@
+"""From plans to streams."""
+
+__all__: list[str] = []

@@ -1,0 +1,18 @@
+"""Which kinds of rows a relation has."""
+
+from __future__ import annotations
+
+from firesteel.table.catalog.tables import StreamTable
+from firesteel.table.logical.plan import Aggregate, Plan, Scan
+
+__all__ = ["inserts_only"]
+
+
+def inserts_only(plan: Plan) -> bool:
+    """Whether nothing is ever taken back."""
+    if isinstance(plan, Aggregate):
+        # Every row once: it never goes away if its input's rows do not.
+        return not plan.calls and inserts_only(plan.input)
+    if isinstance(plan, Scan) and isinstance(plan.table, StreamTable):
+        return plan.table.insert_only
+    return all(map(inserts_only, plan.inputs))

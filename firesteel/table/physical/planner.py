@@ -1,0 +1,142 @@
+"""Plans to streams: every relation becomes an operator over batches of columns."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from firesteel.datastream.data_stream import DataStream
+from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
+from firesteel.runtime.columns.kinds import KIND
+from firesteel.runtime.columns.routing import KeyColumns
+from firesteel.runtime.columns.types import ColumnsType
+from firesteel.runtime.operators.table import AggregateCall, Calc, GroupAggregate
+from firesteel.table.catalog.tables import DeclaredTable, InlineTable, StreamTable
+from firesteel.table.functions.evaluation import Evaluator
+from firesteel.table.logical.expressions import Expression
+from firesteel.table.logical.plan import Aggregate, Filter, Plan, Project, Scan, UnionAll, Values
+from firesteel.table.physical.calcs import merged_calc
+from firesteel.table.physical.changelog import inserts_only
+from firesteel.table.physical.columns import columns
+from firesteel.table.physical.sources import declared_stream
+from firesteel.table.sql.errors import NotSupportedError
+from firesteel.table.types.arrow import arrow_schema, arrow_type
+
+__all__ = ["Planner", "schema_of"]
+
+_ROWS_PER_BATCH = 8192
+
+
+def schema_of(plan: Plan) -> pa.Schema:
+    """The layout of a relation's batches."""
+    return arrow_schema(plan.names, plan.types)
+
+
+class Planner:
+    """Builds the streams of plans in one environment. A part that two plans have in common is built once."""
+
+    def __init__(self, env: StreamExecutionEnvironment, time_zone: str = "UTC", mini_batch: bool = False) -> None:
+        self._env = env
+        self._time_zone = time_zone
+        self._mini_batch = mini_batch
+        self._built: dict[Plan, DataStream] = {}
+        self._uids: dict[str, int] = {}
+
+    def stream(self, plan: Plan) -> DataStream:
+        """A stream of batches with the plan's columns."""
+        known = self._built.get(plan)
+        if known is None:
+            known = _BUILDERS[type(plan)](self, plan)
+            self._built[plan] = known
+        return known
+
+    def _uid(self, stream: DataStream, plan: Plan) -> DataStream:
+        """State is found again by what the plan says up to here, so that an edited query keeps what did not change."""
+        digest = hashlib.sha256(repr(plan).encode()).hexdigest()[:16]
+        number = self._uids[digest] = self._uids.get(digest, -1) + 1
+        return stream.uid(f"sql-{type(plan).__name__.lower()}-{digest}" + (f"-{number}" if number else ""))
+
+    def _scan(self, plan: Scan) -> DataStream:
+        table, schema = plan.table, schema_of(plan)
+        if isinstance(table, InlineTable):
+            return self._batches(list(table.batches), schema, f"Source: {plan.path[-1]}")
+        if isinstance(table, StreamTable):
+            stream: DataStream = table.stream
+            return stream
+        if isinstance(table, DeclaredTable):
+            return declared_stream(self._env, table, plan.path, self._time_zone)
+        raise NotSupportedError(f"Not supported yet: reading {type(table).__name__}.")
+
+    def _batches(self, batches: list[pa.RecordBatch], schema: pa.Schema, name: str) -> DataStream:
+        cut = [
+            batch.slice(start, _ROWS_PER_BATCH)
+            for batch in batches
+            for start in range(0, batch.num_rows, _ROWS_PER_BATCH)
+        ]
+        return self._env.from_collection(cut, ColumnsType(schema)).name(name)
+
+    def _values(self, plan: Values) -> DataStream:
+        one = pa.record_batch({KIND: pa.array([0], pa.int8())})
+        schema = schema_of(plan)
+        if not plan.names:
+            # A row without columns: there is nothing but its kind.
+            return self._env.from_collection([one] * len(plan.rows), ColumnsType(schema)).name("Values")
+        rows = [pa.RecordBatch.from_arrays(Evaluator(row).columns(one), schema=schema) for row in plan.rows]
+        whole = pa.Table.from_batches(rows, schema).combine_chunks().to_batches()
+        return self._batches(whole, schema, "Values")
+
+    def _calc(self, plan: Project | Filter) -> DataStream:
+        calc = merged_calc(plan)
+        below = self.stream(calc.input)
+        if calc.is_identity:
+            return below
+        condition: Any = None
+        if calc.condition is not None:
+            (condition,) = columns((calc.condition,), self._time_zone)
+        schema = arrow_schema(calc.names, [each.type for each in calc.expressions])
+        spec = Calc(columns(calc.expressions, self._time_zone), schema, condition)
+        return below.transform(f"Calc({_described(calc.expressions)})", spec, ColumnsType(schema))
+
+    def _aggregate(self, plan: Aggregate) -> DataStream:
+        schema = schema_of(plan)
+        calls = tuple(
+            AggregateCall(
+                call.function, call.args[0] if call.args else None, arrow_type(call.type), call.distinct, call.filter
+            )
+            for call in plan.calls
+        )
+        spec = GroupAggregate(
+            plan.keys,
+            calls,
+            schema_of(plan.input),
+            schema,
+            retracts=not inserts_only(plan.input),
+            mini_batch=self._mini_batch,
+        )
+        keyed = self.stream(plan.input).key_by(KeyColumns(plan.keys))
+        result = keyed.transform("GroupAggregate", spec, ColumnsType(schema))
+        if not plan.keys:
+            result = result.force_non_parallel()
+        return self._uid(result, plan)
+
+    def _union(self, plan: UnionAll) -> DataStream:
+        first, *others = (self.stream(branch) for branch in plan.branches)
+        return first.union(*others)
+
+
+def _described(expressions: tuple[Expression, ...]) -> str:
+    text = ", ".join(map(str, expressions))
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+_BUILDERS: dict[type[Plan], Callable[[Planner, Any], DataStream]] = {
+    Scan: Planner._scan,
+    Values: Planner._values,
+    Project: Planner._calc,
+    Filter: Planner._calc,
+    Aggregate: Planner._aggregate,
+    UnionAll: Planner._union,
+}

@@ -1,0 +1,14 @@
+"""What kind of result a statement has."""
+
+from __future__ import annotations
+
+import enum
+
+__all__ = ["ResultKind"]
+
+
+class ResultKind(enum.Enum):
+    """Whether a statement only succeeded, or has rows."""
+
+    SUCCESS = 0
+    SUCCESS_WITH_CONTENT = 1

@@ -1,0 +1,319 @@
+"""Runs statements: each kind has a method."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from firesteel.common.types import Row
+from firesteel.errors import ProgramError
+from firesteel.table.catalog.manager import CatalogError, Database
+from firesteel.table.catalog.tables import View
+from firesteel.table.declarations import declared_table, show_create
+from firesteel.table.descriptions import described
+from firesteel.table.functions.binding import cast_to
+from firesteel.table.functions.registry import names as function_names
+from firesteel.table.logical.expressions import Expression, Literal
+from firesteel.table.logical.plan import Plan, Project
+from firesteel.table.logical.resolver import renamed
+from firesteel.table.result_kind import ResultKind
+from firesteel.table.sql import statements
+from firesteel.table.sql.errors import NotSupportedError, SqlValidationError, near_names
+from firesteel.table.sql.syntax import Node
+from firesteel.table.table_result import TableResult
+from firesteel.table.types.data_types import MAX_LENGTH, RowType, VarCharType
+
+if TYPE_CHECKING:
+    from firesteel.table.table_environment import TableEnvironment
+
+__all__ = ["StatementExecutor"]
+
+_TEXT = VarCharType(MAX_LENGTH)
+
+
+def ok() -> TableResult:
+    """The result of what has no rows."""
+    return TableResult(RowType.of(["result"], [_TEXT]), ResultKind.SUCCESS, [Row("OK")], plain="OK")
+
+
+def listed(name: str, values: Sequence[str]) -> TableResult:
+    """One column of text."""
+    return TableResult(RowType.of([name], [_TEXT]), rows=[Row(value) for value in values])
+
+
+class StatementExecutor:
+    """Runs one statement of a text."""
+
+    def __init__(self, env: TableEnvironment, text: str) -> None:
+        self._env = env
+        self._catalogs = env._catalogs
+        self._text = text
+
+    def execute(self, statement: statements.Statement) -> TableResult:
+        """Does what the statement says."""
+        try:
+            return _HANDLERS[type(statement)](self, statement)
+        except CatalogError as error:
+            raise SqlValidationError(str(error), self._text, _name_span(statement)) from None
+
+    def explain(self, statement: statements.Statement) -> str:
+        """The plan of a query or INSERT."""
+        if isinstance(statement, statements.Explain):
+            return self.explain(statement.statement)
+        if isinstance(statement, statements.QueryStatement):
+            return self._env._explain([self._env._resolve(statement.query, self._text)])
+        if isinstance(statement, statements.Insert):
+            return self._env._explain([self._insertion(statement)[1]])
+        if isinstance(statement, statements.StatementSetStatement):
+            return self._env._explain([self._insertion(insert)[1] for insert in statement.inserts])
+        raise ProgramError("Only queries and INSERT have a plan.")
+
+    def _unsupported(self, node: Node, what: str) -> NotSupportedError:
+        return NotSupportedError(f"Not supported yet: {what}.", self._text, node.span)
+
+    # Queries and INSERT.
+
+    def _query(self, statement: statements.QueryStatement) -> TableResult:
+        return self._env._run_query(self._env._resolve(statement.query, self._text))
+
+    def _insert(self, statement: statements.Insert) -> TableResult:
+        return self._env._insert([self._insertion(statement)])
+
+    def _statement_set(self, statement: statements.StatementSetStatement) -> TableResult:
+        return self._env._insert([self._insertion(insert) for insert in statement.inserts])
+
+    def _insertion(self, statement: statements.Insert) -> tuple[str, Plan, bool]:
+        if statement.partition:
+            raise self._unsupported(statement, "INSERT into a PARTITION")
+        target = self._catalogs.find(statement.target.parts)
+        if target is None:
+            near = near_names(statement.target.parts[-1], self._catalogs.names())
+            raise SqlValidationError(f"There is no table {statement.target}.{near}", self._text, statement.target.span)
+        plan = self._env._resolve(statement.query, self._text)
+        if statement.columns:
+            plan = self._arranged(statement, plan, target.row_type)
+        return ".".join(f"`{part}`" for part in statement.target.parts), plan, statement.overwrite
+
+    def _arranged(self, statement: statements.Insert, plan: Plan, row_type: RowType) -> Plan:
+        """The columns that were named, in the table's order; NULL for the others."""
+        given = [column.parts[-1] for column in statement.columns]
+        if len(given) != len(plan.names):
+            message = f"{len(given)} columns are named, the query has {len(plan.names)}."
+            raise SqlValidationError(message, self._text, statement.query.span)
+        refs = dict(zip(given, plan.refs(), strict=True))
+        for column in statement.columns:
+            if column.parts[-1] not in row_type.field_names():
+                near = near_names(column.parts[-1], row_type.field_names())
+                raise SqlValidationError(f"The table has no column {column}.{near}", self._text, column.span)
+        expressions: list[Expression] = []
+        for field in row_type.fields:
+            ref = refs.get(field.name)
+            expressions.append(cast_to(ref, field.data_type) if ref is not None else Literal(None, field.data_type))
+        return Project(plan, tuple(expressions), tuple(row_type.field_names()))
+
+    def _explained(self, statement: statements.Explain) -> TableResult:
+        return listed("result", [self.explain(statement.statement)])
+
+    # CREATE, DROP, ALTER.
+
+    def _create_table(self, statement: statements.CreateTable) -> TableResult:
+        if statement.query is not None:
+            raise self._unsupported(statement.query, "CREATE TABLE AS")
+        if statement.like is not None:
+            raise self._unsupported(statement.like, "LIKE")
+        table = declared_table(statement, self._text)
+        self._catalogs.create(statement.name.parts, table, statement.temporary, statement.if_not_exists)
+        return ok()
+
+    def _create_view(self, statement: statements.CreateView) -> TableResult:
+        plan = self._env._resolve(statement.query, self._text)
+        if statement.columns:
+            if len(statement.columns) != len(plan.names):
+                message = f"{len(statement.columns)} names for {len(plan.names)} columns."
+                raise SqlValidationError(message, self._text, statement.name.span)
+            plan = renamed(plan, statement.columns)
+        view = View(plan, statement.text, statement.comment)
+        self._catalogs.create(
+            statement.name.parts, view, statement.temporary, statement.if_not_exists, statement.or_replace
+        )
+        return ok()
+
+    def _create_database(self, statement: statements.CreateDatabase) -> TableResult:
+        parts = statement.name.parts
+        catalog = parts[0] if len(parts) == 2 else self._catalogs.current_catalog
+        if catalog not in self._catalogs.catalogs:
+            raise CatalogError(f"There is no catalog {catalog}.{near_names(catalog, self._catalogs.catalogs)}")
+        databases = self._catalogs.catalogs[catalog]
+        if parts[-1] in databases:
+            if statement.if_not_exists:
+                return ok()
+            raise CatalogError(f"There is a database {parts[-1]} already.")
+        databases[parts[-1]] = Database({}, statement.comment, dict(statement.options))
+        return ok()
+
+    def _create_catalog(self, statement: statements.CreateCatalog) -> TableResult:
+        kind = dict(statement.options).get("type", "")
+        if kind != "generic_in_memory":
+            raise self._unsupported(statement, f"catalogs of type {kind!r}; 'generic_in_memory' is there")
+        name = statement.name.parts[-1]
+        if name in self._catalogs.catalogs:
+            if statement.if_not_exists:
+                return ok()
+            raise CatalogError(f"There is a catalog {name} already.")
+        database = dict(statement.options).get("default-database", "default")
+        self._catalogs.catalogs[name] = {database: Database()}
+        return ok()
+
+    def _drop(self, statement: statements.Drop) -> TableResult:
+        parts, kind = statement.name.parts, statement.kind
+        if kind in ("TABLE", "VIEW"):
+            temporary = True if statement.temporary else None
+            self._catalogs.drop(parts, kind == "VIEW", temporary, statement.if_exists)
+        elif kind == "DATABASE":
+            self._drop_database(statement)
+        elif kind == "CATALOG":
+            if parts[-1] not in self._catalogs.catalogs and not statement.if_exists:
+                raise CatalogError(f"There is no catalog {parts[-1]}.")
+            if parts[-1] == self._catalogs.current_catalog:
+                raise CatalogError(f"{parts[-1]} is the current catalog.")
+            self._catalogs.catalogs.pop(parts[-1], None)
+        else:
+            raise self._unsupported(statement, f"DROP {kind}")
+        return ok()
+
+    def _drop_database(self, statement: statements.Drop) -> None:
+        parts = statement.name.parts
+        catalog = parts[0] if len(parts) == 2 else self._catalogs.current_catalog
+        databases = self._catalogs.catalogs.get(catalog, {})
+        if parts[-1] not in databases:
+            if statement.if_exists:
+                return
+            raise CatalogError(f"There is no database {parts[-1]}.{near_names(parts[-1], databases)}")
+        if (catalog, parts[-1]) == (self._catalogs.current_catalog, self._catalogs.current_database):
+            raise CatalogError(f"{parts[-1]} is the current database.")
+        if databases[parts[-1]].tables and not statement.cascade:
+            raise CatalogError(
+                f"The database {parts[-1]} has tables: DROP DATABASE {parts[-1]} CASCADE drops them, too."
+            )
+        del databases[parts[-1]]
+
+    # DESCRIBE, SHOW, USE, SET.
+
+    def _describe(self, statement: statements.Describe) -> TableResult:
+        found = self._catalogs.find(statement.name.parts)
+        if found is None:
+            near = near_names(statement.name.parts[-1], self._catalogs.names())
+            raise CatalogError(f"There is no table {statement.name}.{near}")
+        return described(found)
+
+    def _show(self, statement: statements.Show) -> TableResult:
+        kind = statement.kind
+        if kind in ("CREATE TABLE", "CREATE VIEW"):
+            return self._show_create(statement)
+        single = {
+            "CURRENT CATALOG": ("current catalog name", self._catalogs.current_catalog),
+            "CURRENT DATABASE": ("current database name", self._catalogs.current_database),
+        }.get(kind)
+        if single is not None:
+            return listed(single[0], [single[1]])
+        parts = statement.name.parts if statement.name is not None else ()
+        lists: dict[str, tuple[str, Callable[[], Sequence[str]]]] = {
+            "CATALOGS": ("catalog name", lambda: sorted(self._catalogs.catalogs)),
+            "DATABASES": ("database name", lambda: self._databases(parts)),
+            "TABLES": ("table name", lambda: self._tables(parts, views=None)),
+            "VIEWS": ("view name", lambda: self._tables(parts, views=True)),
+            "FUNCTIONS": ("function name", lambda: [name.lower() for name in function_names() if name[0].isalpha()]),
+            "USER FUNCTIONS": ("function name", list),
+            "MODULES": ("module name", lambda: ["core"]),
+        }
+        if kind == "COLUMNS":
+            assert statement.name is not None or statement.like is None
+            if statement.name is None:
+                raise self._unsupported(statement, "SHOW COLUMNS without a table")
+            return self._describe(statements.Describe(statement.name, False, span=statement.span))
+        if kind not in lists:
+            raise self._unsupported(statement, f"SHOW {kind}")
+        name, values = lists[kind]
+        return listed(name, _like(values(), statement.like, statement.negated))
+
+    def _databases(self, parts: tuple[str, ...]) -> list[str]:
+        catalog = parts[0] if parts else self._catalogs.current_catalog
+        if catalog not in self._catalogs.catalogs:
+            raise CatalogError(f"There is no catalog {catalog}.{near_names(catalog, self._catalogs.catalogs)}")
+        return sorted(self._catalogs.catalogs[catalog])
+
+    def _tables(self, parts: tuple[str, ...], views: bool | None) -> list[str]:
+        catalog = parts[0] if len(parts) == 2 else self._catalogs.current_catalog
+        database = parts[-1] if parts else self._catalogs.current_database
+        self._catalogs.database(catalog, database)
+        entries = self._catalogs.entries(catalog, database)
+        return sorted(name for name, each in entries if views is None or isinstance(each, View) == views)
+
+    def _show_create(self, statement: statements.Show) -> TableResult:
+        assert statement.name is not None
+        found = self._catalogs.find(statement.name.parts)
+        if found is None:
+            raise CatalogError(f"There is no {statement.kind.split()[1].lower()} {statement.name}.")
+        path = self._catalogs.qualified(statement.name.parts)
+        temporary = path in self._catalogs.temporary
+        return listed("result", [show_create(found, path, temporary)])
+
+    def _use(self, statement: statements.Use) -> TableResult:
+        if statement.kind == "CATALOG":
+            self._catalogs.use_catalog(statement.name.parts[-1])
+        else:
+            self._catalogs.use_database(statement.name.parts)
+        return ok()
+
+    def _set(self, statement: statements.SetOption) -> TableResult:
+        configuration = self._env.get_config().get_configuration()
+        if statement.key is None:
+            rows = [Row(key, value) for key, value in sorted(configuration.to_dict().items())]
+            return TableResult(RowType.of(["key", "value"], [_TEXT, _TEXT]), rows=rows)
+        configuration.set_string(statement.key, statement.value or "")
+        return ok()
+
+    def _reset(self, statement: statements.Reset) -> TableResult:
+        configuration = self._env.get_config().get_configuration()
+        for key in [statement.key] if statement.key is not None else sorted(configuration.key_set()):
+            configuration.remove_config(key)
+        return ok()
+
+    def _later(self, statement: Any) -> TableResult:
+        what = statement.what if isinstance(statement, statements.Unsupported) else type(statement).__name__
+        raise self._unsupported(statement, what)
+
+
+def _name_span(statement: statements.Statement) -> Any:
+    name = getattr(statement, "name", None) or getattr(statement, "target", None)
+    return name.span if isinstance(name, Node) else statement.span
+
+
+def _like(values: Sequence[str], pattern: str | None, negated: bool) -> list[str]:
+    if pattern is None:
+        return list(values)
+    regex = "".join(".*" if letter == "%" else "." if letter == "_" else re.escape(letter) for letter in pattern)
+    return [value for value in values if (re.fullmatch(regex, value, re.DOTALL) is not None) != negated]
+
+
+_HANDLERS: dict[type, Callable[[StatementExecutor, Any], TableResult]] = {
+    statements.QueryStatement: StatementExecutor._query,
+    statements.Insert: StatementExecutor._insert,
+    statements.StatementSetStatement: StatementExecutor._statement_set,
+    statements.Explain: StatementExecutor._explained,
+    statements.CreateTable: StatementExecutor._create_table,
+    statements.CreateView: StatementExecutor._create_view,
+    statements.CreateDatabase: StatementExecutor._create_database,
+    statements.CreateCatalog: StatementExecutor._create_catalog,
+    statements.CreateFunction: StatementExecutor._later,
+    statements.Drop: StatementExecutor._drop,
+    statements.AlterTable: StatementExecutor._later,
+    statements.AlterView: StatementExecutor._later,
+    statements.Describe: StatementExecutor._describe,
+    statements.Show: StatementExecutor._show,
+    statements.Use: StatementExecutor._use,
+    statements.SetOption: StatementExecutor._set,
+    statements.Reset: StatementExecutor._reset,
+    statements.Unsupported: StatementExecutor._later,
+}

@@ -1,0 +1,69 @@
+"""The settings of a table environment."""
+
+from __future__ import annotations
+
+import datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from firesteel.common.configuration import Configuration
+from firesteel.errors import ConfigurationError
+
+__all__ = ["TableConfig"]
+
+_ZONE = "table.local-time-zone"
+
+
+class TableConfig:
+    """Settings by key, and some by name.
+
+    >>> config = TableConfig()
+    >>> config.set_local_timezone("Europe/Berlin")
+    >>> config.get("table.local-time-zone", "default")
+    'Europe/Berlin'
+    """
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self._configuration = configuration if configuration is not None else Configuration()
+
+    def get(self, key: str, default_value: str) -> str:
+        """A setting."""
+        return self._configuration.get_string(key, default_value)
+
+    def set(self, key: str, value: str) -> TableConfig:
+        """Sets something."""
+        self._configuration.set_string(key, value)
+        return self
+
+    def get_configuration(self) -> Configuration:
+        """All settings."""
+        return self._configuration
+
+    def add_configuration(self, configuration: Configuration) -> None:
+        """Adds many settings."""
+        self._configuration.add_all(configuration)
+
+    def get_local_timezone(self) -> str:
+        """The zone that moments are shown in: UTC unless it was set."""
+        zone = self._configuration.get_string(_ZONE, "default")
+        return "UTC" if zone == "default" else zone
+
+    def set_local_timezone(self, timezone_id: str) -> None:
+        """Sets the zone that moments are shown in."""
+        try:
+            ZoneInfo(timezone_id)
+        except (ZoneInfoNotFoundError, ValueError):
+            raise ConfigurationError(f"There is no time zone {timezone_id!r}.") from None
+        self._configuration.set_string(_ZONE, timezone_id)
+
+    def set_idle_state_retention(self, duration: datetime.timedelta) -> None:
+        """How long state is kept that no row touches."""
+        self._configuration.set_string("table.exec.state.ttl", f"{int(duration.total_seconds() * 1000)} ms")
+
+    def get_idle_state_retention(self) -> datetime.timedelta:
+        """How long state is kept that no row touches; zero means for ever."""
+        return datetime.timedelta(milliseconds=self._configuration.get_duration_ms("table.exec.state.ttl", 0))
+
+    @staticmethod
+    def get_default() -> TableConfig:
+        """Without any setting."""
+        return TableConfig()

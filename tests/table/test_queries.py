@@ -1,0 +1,244 @@
+"""Queries end to end on the memory engine, with what PyFlink 2.3 printed for the same statements."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firesteel.common.types import Row, RowKind
+from firesteel.errors import ProgramError
+from firesteel.table import DataTypes, EnvironmentSettings, TableEnvironment
+from firesteel.table.expressions import coalesce, col, if_then_else, lit
+from firesteel.table.sql import NotSupportedError, SqlError, SqlValidationError
+
+RECORDED = json.loads((Path(__file__).parent / "printed_by_pyflink.json").read_text())
+
+
+@pytest.mark.parametrize("case", RECORDED["printed"], ids=lambda case: str(case["name"]))
+def test_prints_what_pyflink_prints(case: dict[str, str], env: TableEnvironment, capsys: Any) -> None:
+    env.execute_sql(case["sql"]).print()
+    assert capsys.readouterr().out == case["expected"]
+
+
+@pytest.mark.parametrize("case", RECORDED["schemas"], ids=lambda case: str(case["sql"][:40]))
+def test_has_the_schema_that_pyflink_has(case: dict[str, str], env: TableEnvironment, capsys: Any) -> None:
+    env.sql_query(case["sql"]).print_schema()
+    assert capsys.readouterr().out == case["expected"]
+
+
+def rows(env: TableEnvironment, query: str) -> list[tuple[str, tuple[Any, ...]]]:
+    with env.execute_sql(query).collect() as found:
+        return [(str(row.get_row_kind()), tuple(row)) for row in found]
+
+
+def test_collect_gives_rows_without_names_and_with_kinds(env: TableEnvironment) -> None:
+    with env.execute_sql("SELECT k, COUNT(*) AS n FROM t WHERE k = 1 GROUP BY k").collect() as found:
+        first, before, after = found
+    assert first == Row(1, 1)
+    assert (before.get_row_kind(), after.get_row_kind()) == (RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER)
+    assert tuple(after) == (1, 2)
+
+
+def test_groups_of_groups_take_back_what_changed(env: TableEnvironment) -> None:
+    counted = "SELECT n, COUNT(*) FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k) GROUP BY n"
+    final: dict[Any, Any] = {}
+    for kind, (number, groups) in rows(env, counted):
+        if kind in ("+I", "+U"):
+            final[number] = groups
+        else:
+            assert final.pop(number) == groups
+    assert final == {1: 2, 2: 1}
+
+
+def test_ctes_views_and_derived_tables(env: TableEnvironment) -> None:
+    env.execute_sql("CREATE TEMPORARY VIEW large (key, total) AS SELECT k, v FROM t WHERE v > 1")
+    query = "WITH x AS (SELECT total * 2 AS y FROM large) SELECT y + 1 FROM (SELECT y FROM x WHERE y > 3) AS z"
+    assert rows(env, query) == [("+I", (6.0,))]
+    assert env.list_views() == ["large", "t"]
+
+
+def test_conditions_guard_what_can_fail(env: TableEnvironment) -> None:
+    query = "SELECT s FROM (SELECT s, k FROM t WHERE k <> 1) WHERE 10 / (k - 1) = 10"
+    assert rows(env, query) == [("+I", ("b",))]
+
+
+def test_values_and_queries_without_from(env: TableEnvironment) -> None:
+    assert rows(env, "VALUES (1, 'a'), (2, NULL)") == [("+I", (1, "a")), ("+I", (2, None))]
+    assert rows(env, "SELECT 1 + 1, UPPER('x')") == [("+I", (2, "X"))]
+
+
+def test_the_table_api_says_the_same(env: TableEnvironment) -> None:
+    table = env.from_path("t")
+    result = (
+        table.where((col("k") == 1) | col("k").is_null)
+        .group_by(col("k"))
+        .select(col("k"), col("v").sum.alias("total"), col("s").count.distinct.alias("n"))
+    )
+    with result.execute().collect() as found:
+        changes = [(str(row.get_row_kind()), *row) for row in found]
+    assert changes == [("+I", 1, 1.5, 1), ("-U", 1, 1.5, 1), ("+U", 1, 1.5, 2), ("+I", None, 0.1, 1)]
+
+
+def test_the_table_api_names_columns_as_pyflink_does(env: TableEnvironment) -> None:
+    table = env.from_path("t")
+    assert table.select(col("k") + 1, col("s"), lit(5)).get_schema().field_names() == ["_c0", "s", "_c2"]
+    grouped = table.group_by(col("k")).select(col("k"), col("v").sum.alias("x"), col("s").count)
+    assert grouped.get_schema().field_names() == ["k", "x", "EXPR$1"]
+    assert table.add_columns((col("k") * 2).alias("d")).drop_columns(col("s")).get_schema().field_names() == [
+        "k",
+        "v",
+        "d",
+    ]
+    renamed = table.rename_columns(col("k").alias("key")).add_or_replace_columns(lit(1).alias("v"))
+    assert str(renamed.get_schema().field_types()[2]) == "INT NOT NULL"
+    assert table.alias("a", "b").get_schema().field_names() == ["a", "b", "v"]
+    assert table.k is not None
+
+
+def test_expressions_of_the_table_api(env: TableEnvironment) -> None:
+    chosen = env.from_path("t").select(
+        if_then_else(col("v") > 2, "high", "low").alias("level"),
+        coalesce(col("v"), 0.0).alias("v"),
+        col("k").between(1, 1),
+        col("s").in_("a", "b"),
+        col("k").cast(DataTypes.STRING()),
+    )
+    with chosen.execute().collect() as found:
+        assert [tuple(row) for row in found] == [
+            ("low", 1.5, True, True, "1"),
+            ("high", 2.5, False, True, "2"),
+            ("low", 0.0, True, False, "1"),
+            ("low", 0.1, None, False, None),
+        ]
+    with pytest.raises(ProgramError, match="write & for and"):
+        env.from_path("t").where(col("k") == 1 and col("v") == 2)
+
+
+def test_to_pandas_gives_the_final_rows(env: TableEnvironment) -> None:
+    frame = env.sql_query("SELECT k, COUNT(*) AS n FROM t GROUP BY k").to_pandas()
+    assert sorted(zip(frame["k"].fillna(0), frame["n"], strict=True)) == [(0, 1), (1, 2), (2, 1)]
+
+
+def test_from_pandas_and_inferred_types(env: TableEnvironment) -> None:
+    import pandas as pd
+
+    table = env.from_pandas(pd.DataFrame({"a": [1, 2], "b": ["x", None]}))
+    assert [str(kind) for kind in table.get_schema().field_types()] == ["BIGINT", "STRING"]
+    with table.execute().collect() as found:
+        assert [tuple(row) for row in found] == [(1, "x"), (2, None)]
+    inferred = env.from_elements([(1, [1.5], {"a": True}, ("x", 2))])
+    assert (
+        str(inferred)
+        == "Table(`_1` BIGINT, `_2` ARRAY<DOUBLE>, `_3` MAP<STRING, BOOLEAN>, `_4` ROW<`_1` STRING, `_2` BIGINT>)"
+    )
+    with inferred.execute().collect() as found:
+        assert [tuple(row) for row in found] == [(1, [1.5], {"a": True}, Row("x", 2))]
+
+
+def test_explain_reads_as_in_flink(env: TableEnvironment) -> None:
+    plan = env.explain_sql("SELECT k, COUNT(*) AS c, SUM(v) FROM t WHERE s <> 'b' GROUP BY k")
+    assert plan.endswith(
+        "== Optimized Execution Plan ==\n"
+        "GroupAggregate(groupBy=[k], select=[k, COUNT(*) AS c, SUM(v) AS EXPR$2])\n"
+        "+- Exchange(distribution=[hash[k]])\n"
+        "   +- Calc(select=[k, v], where=[(s <> 'b')])\n"
+        "      +- TableSourceScan(table=[[*anonymous_python-input-format$1*]], fields=[k, s, v])\n"
+    )
+
+
+def test_insert_into_print_and_blackhole(env: TableEnvironment, capsys: Any) -> None:
+    env.execute_sql("CREATE TABLE p (a INT, b STRING) WITH ('connector' = 'print')")
+    env.execute_sql("CREATE TABLE b (a BIGINT) WITH ('connector' = 'blackhole')")
+    result = env.execute_sql("INSERT INTO p SELECT k, s FROM t WHERE k IS NULL OR k = 2")
+    result.wait()
+    assert capsys.readouterr().out == "+I[2, b]\n+I[null, d]\n"
+    with result.collect() as counts:
+        assert list(counts) == [Row(-1)]
+    env.execute_sql("INSERT INTO p (b) SELECT s FROM t WHERE k = 2").wait()
+    assert capsys.readouterr().out == "+I[null, b]\n"
+    env.execute_sql(
+        "EXECUTE STATEMENT SET BEGIN INSERT INTO p SELECT 7, 'x'; INSERT INTO b SELECT k FROM t; END"
+    ).wait()
+    assert capsys.readouterr().out == "+I[7, x]\n"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT * FROM nope", "There is no table nope. There are t. (line 1, column 15)"),
+        ("SELECT kk FROM t", "There is no column kk. Did you mean k? The columns are k, s, v. (line 1, column 8)"),
+        ("SELECT x.k FROM t", "There is no table x in FROM."),
+        ("SELECT k, s FROM t GROUP BY k", "s is neither in GROUP BY nor inside an aggregate"),
+        ("SELECT k + s FROM t", "a + b takes NUMERIC values, got INT, STRING. (line 1, column 8)"),
+        ("SELECT UPER(s) FROM t", "There is no function UPER. Did you mean UPPER?"),
+        ("SELECT k FROM t WHERE COUNT(*) > 1", "WHERE has no aggregates"),
+        ("SELECT SUM(COUNT(*)) FROM t", "COUNT is an aggregate"),
+        ("SELECT SUM(s) FROM t", "SUM takes a number, got STRING."),
+        ("SELECT k FROM t WHERE k", "WHERE takes a BOOLEAN, got INT."),
+        ("SELECT k FROM t UNION ALL SELECT s, k FROM t", "1 columns and 2 columns do not go together"),
+        ("SELECT k FROM t UNION ALL SELECT s FROM t", "column k has no common type: INT and STRING"),
+        ("SELECT CAST(k AS DATE) FROM t", "INT cannot be cast to DATE."),
+        ("SELECT INTERVAL 'x' DAY", "'x' is no interval DAY."),
+        ("SELECT DATE '2024-02-30'", "is no date"),
+        ("INSERT INTO t SELECT 1, 'a', 1e0", "is a view: rows go into tables."),
+        ("CREATE TABLE x (a INT, PRIMARY KEY (b) NOT ENFORCED) WITH ('a' = 'b')", "There is no column b."),
+        ("USE CATALOG defalt_catalog", "There is no catalog defalt_catalog. Did you mean default_catalog?"),
+    ],
+)
+def test_errors_name_the_place_and_near_names(query: str, expected: str, env: TableEnvironment) -> None:
+    with pytest.raises(SqlValidationError) as caught:
+        env.execute_sql(query)
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT * FROM t a JOIN t b ON a.k = b.k", "joins. (line 1, column 15)"),
+        ("SELECT * FROM t ORDER BY k", "ORDER BY in a stream"),
+        ("SELECT * FROM t LIMIT 1", "LIMIT and OFFSET"),
+        ("SELECT k FROM t WHERE k IN (SELECT 1)", "IN with a query"),
+        ("SELECT ROW_NUMBER() OVER (ORDER BY k) FROM t", "OVER windows"),
+        ("SELECT * FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(k), INTERVAL '1' DAY))", "table functions and windows"),
+        ("SELECT k FROM t EXCEPT SELECT k FROM t", "EXCEPT"),
+        ("SELECT k FROM t GROUP BY ROLLUP (k)", "ROLLUP"),
+        ("SELECT LISTAGG(s) FROM t", "the aggregate LISTAGG"),
+        ("DELETE FROM t", "DELETE"),
+    ],
+)
+def test_what_cannot_be_run_yet_says_so(query: str, expected: str, env: TableEnvironment) -> None:
+    with pytest.raises(NotSupportedError) as caught:
+        env.execute_sql(query)
+    assert f"Not supported yet: {expected}" in str(caught.value)
+
+
+def test_names_belong_to_catalogs_and_databases(env: TableEnvironment) -> None:
+    env.execute_sql("CREATE DATABASE other COMMENT 'x'")
+    env.execute_sql("CREATE TABLE other.a (x INT) WITH ('connector' = 'print')")
+    env.execute_sql("USE other")
+    assert (env.get_current_database(), env.list_tables()) == ("other", ["a"])
+    assert rows(env, "SELECT COUNT(*) FROM default_database.t")[-1] == ("+U", (4,))
+    with pytest.raises(SqlValidationError, match="There is a table default_catalog"):
+        env.execute_sql("CREATE TABLE a (x INT) WITH ('connector' = 'print')")
+    env.execute_sql("USE default_database")
+    with pytest.raises(SqlValidationError, match="has tables"):
+        env.execute_sql("DROP DATABASE other")
+    env.execute_sql("DROP DATABASE other CASCADE")
+    assert env.list_databases() == ["default_database"]
+
+
+def test_settings_by_sql(env: TableEnvironment) -> None:
+    env.execute_sql("SET 'table.local-time-zone' = 'Europe/Berlin'")
+    assert env.get_config().get_local_timezone() == "Europe/Berlin"
+    moment = "SELECT CAST(CAST(TIMESTAMP '2024-07-01 12:00:00' AS TIMESTAMP_LTZ(3)) AS STRING)"
+    assert rows(env, moment) == [("+I", ("2024-07-01 12:00:00.000",))]
+    env.execute_sql("RESET 'table.local-time-zone'")
+    assert env.get_config().get_local_timezone() == "UTC"
+
+
+def test_batch_mode_is_refused() -> None:
+    with pytest.raises(SqlError, match="Not supported yet: batch mode"):
+        TableEnvironment.create(EnvironmentSettings.in_batch_mode())
