@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from firesteel.errors import ProgramError
+from firesteel.errors import FailureKind, ProgramError
 from firesteel.table.catalog.tables import CatalogObject, View
 from firesteel.table.sql.errors import near_names
 
@@ -14,6 +14,8 @@ __all__ = ["CatalogError", "CatalogManager", "Database"]
 
 class CatalogError(ProgramError):
     """A name that is taken, or that nothing has."""
+
+    kind = FailureKind.PERMANENT
 
 
 @dataclass
