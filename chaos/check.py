@@ -30,7 +30,7 @@ class Difference:
 def without_faults(plan: Plan) -> Counter[Result]:
     """The results of the same job in one process, without Spark, sinks or kills."""
     settings = {"firesteel.batch.max-records": "1000"}
-    calm = replace(plan, rate=None, kafka={})
+    calm = replace(plan, rate=None, kafka={}, portions=1)
     found = run_pipeline(lambda env: results(env, calm), parallelism=2, config=settings)
     return Counter(tuple(row) for row in found)
 

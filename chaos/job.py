@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from chaos.kafka_faults import FaultySink
+from chaos.portions import PortionedSource
 from firesteel.common import Configuration, Duration, Time, Types, WatermarkStrategy
 from firesteel.common.serialization import DeserializationSchema, Encoder
 from firesteel.common.watermark_strategy import TimestampAssigner
@@ -78,6 +79,10 @@ class Plan:
     kafka: dict[str, str] = field(default_factory=dict)
     """``servers``, and the topics ``source`` and ``results``, where the records come from Kafka and the results go
     there. ``crashes`` is a folder with crash points of the sink."""
+    portions: int = 1
+    """How many portions the records come in; see :mod:`chaos.portions`."""
+    done: str = ""
+    """The folder with a file for each kill that is done."""
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self)))
@@ -168,7 +173,9 @@ class Summary(ProcessWindowFunction[Any, Any, Any, Any]):
 
 def results(env: StreamExecutionEnvironment, plan: Plan) -> DataStream:
     """All results of the job."""
-    source: Source[Any, Any] = DataGeneratorSource(lambda n: (n % KEYS, n), plan.records, plan.rate)
+    source: Source[Any, Any] = PortionedSource(
+        lambda n: (n % KEYS, n), plan.records, plan.rate, plan.done, plan.portions
+    )
     if plan.kafka:
         source = kafka_source(plan)
     watermarks = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(1))

@@ -14,6 +14,7 @@ from pathlib import Path
 from chaos.job import Plan
 from chaos.outcome import Outcome
 from chaos.outside import Outside
+from chaos.portions import let_go
 from chaos.processes import MARK, executors, family, freeze, kill, python_workers, wake
 from chaos.read_only import read_only
 
@@ -49,6 +50,7 @@ class Run:
         self._may_fail = False
         """Whether the job may end by itself, with an error: a folder that cannot be written is no passing failure."""
         self._process: subprocess.Popen[bytes] | None = None
+        self._done = Path(plan.done or folder / "kills")
         plan.save(folder / "plan.json")
 
     def through(self, kills: int, targets: tuple[str, ...], gap: tuple[float, float], early: int = 0) -> None:
@@ -59,11 +61,12 @@ class Run:
             for _ in range(early):
                 self._kill_early()
             alive = self._wait_for_results(0)
-            for _ in range(kills):
+            for number in range(kills):
                 time.sleep(self._random.uniform(*gap))
                 if not alive or self._ended() == 0:
                     break
-                alive = self._kill(self._random.choice(targets))
+                alive = self._kill(self._random.choice(targets), number)
+                let_go(self._done, number)
             while alive:
                 alive = self._wait_for_results(self._outside.count())
         finally:
@@ -112,7 +115,7 @@ class Run:
 
     # Killing
 
-    def _kill(self, target: str) -> bool:
+    def _kill(self, target: str, number: int) -> bool:
         """Kills something. Whether the job lives and has new results then."""
         before = self._outside.count()
         killed = time.monotonic()
@@ -134,6 +137,7 @@ class Run:
         elif (victim := self._victim(target)) is None or not kill(victim):
             return True
         self._outcome.kills[target] += 1
+        let_go(self._done, number)
         # What was under way may still be committed; what counts is the first result after that.
         time.sleep(0.05)
         try:

@@ -76,6 +76,7 @@ def run_scenario(
     outside = PostgresAndFiles(database, crash_database)
     if set(scenario.targets) & set(TARGETS):
         return _run_managed(scenario, folder, plan, outside, database)
+    plan = replace(plan, portions=scenario.kills + 1, done=str(folder / "kills"))
     return _run(scenario, folder, plan, outside)
 
 
