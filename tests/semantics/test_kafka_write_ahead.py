@@ -150,7 +150,7 @@ class TestWhatABrokerWouldRefuse:
         assert broker.values(topic) == []
 
     def test_no_topic(self, broker: Broker) -> None:
-        sink = broker.sink("nowhere").set_write_ahead().set_property("default.api.timeout.ms", "1000")
+        sink = broker.sink("nowhere").set_write_ahead().set_property("default.api.timeout.ms", "3000")
         with pytest.raises(JobExecutionError, match=r"topic 'nowhere'\) failed: .*Create the topic, or check its name"):
             write(sink.build())
 
