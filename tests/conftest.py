@@ -23,10 +23,12 @@ from typing import Any, Protocol
 import hypothesis
 import mariadb_server as mariadb_server_module
 import pytest
+import redis_server as redis_server_module
 from hdfskit import hdfs, hdfs_server
 from kafkakit import broker, kafka_server
 from mariadbkit import mariadb, mariadb_server
 from postgreskit import database, postgres_server, why_not
+from rediskit import redis, redis_server
 from registrykit import registry, registry_server
 from s3kit import bucket, s3_server  # noqa: F401 - fixtures
 from sharing import IN_SESSION, Scheduler, group_of, in_order, time_by_group
@@ -44,6 +46,8 @@ __all__ = [
     "mariadb",
     "mariadb_server",
     "postgres_server",
+    "redis",
+    "redis_server",
     "registry",
     "registry_server",
 ]
@@ -59,6 +63,7 @@ SPARK_TIMEOUT = 300
 MAY_BE_MISSING: dict[str, Callable[[], str | None]] = {
     "PostgreSQL": why_not,
     "MariaDB": mariadb_server_module.why_not,
+    "Redis": redis_server_module.why_not,
 }
 """Servers, and what is missing to run them."""
 

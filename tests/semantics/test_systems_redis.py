@@ -1,0 +1,327 @@
+"""Streams of a real Redis as a source, commands as a sink: through crashes, and with what one is told."""
+
+from __future__ import annotations
+
+import logging
+import re
+import runpy
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kit import eventually
+from rediskit import RedisDb
+
+from firesteel.common import WatermarkStrategy
+from firesteel.connectors.redis import streams
+from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream.connectors import DeliveryGuarantee, SinkBatch
+from firesteel.datastream.connectors.datagen import DataGeneratorSource
+from firesteel.datastream.connectors.redis import RedisEntry, RedisSink, RedisSource
+from firesteel.errors import ConnectorError, FailureKind, JobExecutionError, ProgramError
+from firesteel.testing import CommitCrashes, CrashPoint, memory_environment, run_pipeline
+
+NONE = WatermarkStrategy.no_watermarks()
+SMALL = {"firesteel.batch.max-records": "10"}
+ONCE = DeliveryGuarantee.EXACTLY_ONCE
+AT_LEAST = DeliveryGuarantee.AT_LEAST_ONCE
+
+
+def source(redis: RedisDb, *names: str, **options: Any) -> RedisSource:
+    return RedisSource(redis.url, names, **{"password": redis.password, "bounded": True, **options})
+
+
+def sink(redis: RedisDb, commands: Any, guarantee: DeliveryGuarantee = ONCE, **options: Any) -> RedisSink:
+    made = RedisSink(redis.url, commands, guarantee, **{"password": redis.password, **options})
+    made.max_records = 3
+    return made
+
+
+def _end(stream: Any, sink: Any) -> None:
+    stream.sink_to(sink).name("to redis")
+
+
+def _n(entry: RedisEntry) -> int:
+    return int(entry.fields["n"])
+
+
+def push(n: int) -> tuple[Any, ...]:
+    return ("RPUSH", "numbers", n)
+
+
+# The sink
+
+
+@pytest.mark.parametrize("point", CrashPoint)
+def test_exactly_once_through_a_crash(redis: RedisDb, point: CrashPoint) -> None:
+    def build(env: StreamExecutionEnvironment) -> None:
+        numbers = env.from_collection(list(range(40)))
+        numbers.sink_to(sink(redis, push))
+        numbers.rebalance().sink_to(sink(redis, lambda n: [("INCRBY", "sum", n), ("XADD", "log", "*", "n", n)]))
+
+    with CommitCrashes({point: ["pass", "error"]}) as crashes:
+        run_pipeline(build, parallelism=2, config=SMALL | crashes.config, restarts=1)
+        assert crashes.reached(point) > 2
+    assert Counter(map(int, redis.client.lrange("numbers", 0, -1))) == Counter(range(40))
+    assert int(redis.client.get("sum")) == sum(range(40))
+    assert sorted(redis.numbers("log")) == list(range(40))
+
+
+def test_at_least_once_with_commands_that_may_be_repeated(redis: RedisDb) -> None:
+    def build(env: StreamExecutionEnvironment) -> None:
+        pairs = env.from_collection(list(range(40))).map(lambda n: (n % 3, 1)).key_by(lambda pair: pair[0]).sum(1)
+        pairs.sink_to(sink(redis, lambda pair: ("HSET", "counts", pair[0], pair[1]), AT_LEAST))
+
+    with CommitCrashes({CrashPoint.PREPARED: ["pass", "error"]}) as crashes:
+        run_pipeline(build, parallelism=2, config=SMALL | crashes.config, restarts=1)
+    assert redis.client.hgetall("counts") == {"0": "14", "1": "13", "2": "13"}
+
+
+def test_a_driver_that_was_thought_dead_cannot_write_a_batch_again(redis: RedisDb) -> None:
+    zombie, driver = sink(redis, push), sink(redis, push)
+    batch = SinkBatch([driver.convert(1)], None, "fs-test", 7)
+    assert zombie.last_written("fs-test") is None
+    driver.write(batch)
+    zombie.write(batch)
+    assert redis.client.lrange("numbers", 0, -1) == ["1"]
+    assert zombie.last_written("fs-test") == 7
+
+
+def test_a_connection_that_is_lost_between_the_look_at_the_marker_and_the_transaction(
+    redis: RedisDb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once = sink(redis, push)
+    made = once._client.get().pipeline
+    cuts = iter([True, False])
+
+    def pipeline(**options: Any) -> Any:
+        found = made(**options)
+        if next(cuts):
+            watch = found.watch
+
+            def watch_and_lose(*names: str) -> None:
+                watch(*names)
+                # The server ends all connections but the one that asks for it.
+                redis.client.client_kill_filter(_type="normal", skipme=True)
+
+            found.watch = watch_and_lose
+        return found
+
+    monkeypatch.setattr(once._client.get(), "pipeline", pipeline)
+    with pytest.raises(ConnectorError) as caught:
+        once.write(SinkBatch([once.convert(1)], None, "fs-test", 7))
+    assert caught.value.kind is FailureKind.PASSING
+    once.write(SinkBatch([once.convert(1)], None, "fs-test", 7))
+    assert redis.client.lrange("numbers", 0, -1) == ["1"]
+
+
+# The source
+
+
+@pytest.mark.parametrize("point", [CrashPoint.PREPARED, CrashPoint.BEFORE_COMMIT])
+def test_streams_are_read_once_through_a_crash(redis: RedisDb, point: CrashPoint) -> None:
+    redis.add("one", range(35))
+    redis.add("two", range(100, 105))
+    streams = source(redis, "one", "two", "none")
+    with CommitCrashes({point: ["pass", "error"]}) as crashes:
+        run_pipeline(
+            lambda env: _end(env.from_source(streams, NONE, "streams").map(_n), sink(redis, push)),
+            parallelism=2,
+            config=SMALL | crashes.config,
+            restarts=1,
+        )
+    assert Counter(map(int, redis.client.lrange("numbers", 0, -1))) == Counter([*range(35), *range(100, 105)])
+
+
+def test_entries_have_their_id_their_fields_and_the_time_of_the_server(redis: RedisDb) -> None:
+    redis.client.xadd("one", {"page": "/", "user": "ädä"}, id="1700000000000-5")
+    (found,) = run_pipeline(lambda env: env.from_source(source(redis, "one"), NONE, "s"))
+    assert found == RedisEntry("one", "1700000000000-5", {"page": "/", "user": "ädä"})
+    assert found.timestamp == 1_700_000_000_000
+    (found,) = run_pipeline(lambda env: env.from_source(source(redis, "one", decode=False), NONE, "s"))
+    assert found.fields == {b"page": b"/", b"user": "ädä".encode()}
+
+
+def test_a_stream_that_grows_and_one_that_appears(redis: RedisDb) -> None:
+    ids = redis.add("one", range(5))
+    env = memory_environment(2)
+    growing = env.from_source(source(redis, "one", "two", bounded=False, start=ids[1]), NONE, "s")
+    growing.map(_n).sink_to(sink(redis, push))
+    job = env.execute_async("streams")
+
+    def found() -> list[int]:
+        return sorted(map(int, redis.client.lrange("numbers", 0, -1)))
+
+    assert eventually(lambda: found() == [2, 3, 4])
+    redis.add("two", [10, 11])
+    redis.add("one", [5])
+    assert eventually(lambda: found() == [2, 3, 4, 5, 10, 11])
+    job.cancel().result()
+
+
+def test_from_the_newest_on(redis: RedisDb) -> None:
+    redis.add("one", range(5))
+    enumerator = source(redis, "one", bounded=False, start="$").create_enumerator()
+    position = enumerator.latest(enumerator.initial(), 10)
+    redis.add("one", [7])
+    later = enumerator.latest(position, 10)
+    assert enumerator.count(position, later) == 1
+    enumerator.stop()
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_entries_that_are_gone_before_they_were_read(redis: RedisDb, ignored: bool) -> None:
+    ids = redis.add("one", range(30))
+    given = source(redis, "one", bounded=False, ignore_deleted=ignored)
+    enumerator, reader = given.create_enumerator(), given.create_reader()
+    first = enumerator.latest(enumerator.initial(), 10)
+    ((planned,),) = enumerator.plan(None, first, 1)
+    redis.client.xdel("one", ids[3], ids[15])
+    if ignored:
+        entries = [entry for piece in reader.read(*planned[:3]) for entry in piece.values]  # type: ignore[union-attr]
+        assert [_n(entry) for entry in entries] == [0, 1, 2, *range(4, 11)][: len(entries)]
+        assert enumerator.count(first, enumerator.latest(first, 100)) == 19
+    else:
+        with pytest.raises(Exception, match="were deleted before they were read"):
+            list(reader.read(*planned[:3]))
+        with pytest.raises(Exception, match=f"entries behind {ids[9]} were deleted before they were read"):
+            enumerator.latest(first, 100)
+    reader.close()
+    enumerator.stop()
+
+
+def test_the_program_of_the_page_runs(redis: RedisDb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "redis.md").read_text()
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "page.py").write_text(code)
+    for page_name in ("/", "/shop", "/"):
+        redis.client.xadd("clicks", {"page": page_name})
+    variables = {"FIRESTEEL_REDIS_URL": redis.url, "FIRESTEEL_REDIS_PASSWORD": redis.password}
+    for name, value in {**variables, "FIRESTEEL_MASTER": "memory"}.items():
+        monkeypatch.setenv(name, value)
+    runpy.run_path(str(tmp_path / "page.py"), run_name="__main__")
+    assert redis.client.hgetall("hits") == {"/": "2", "/shop": "1"}
+    assert redis.client.get("total") == "3"
+
+
+# Servers that die
+
+
+@pytest.mark.timeout(120)
+def test_the_server_is_killed_and_every_number_is_there_once(redis: RedisDb) -> None:
+    total = 800
+    env = memory_environment(2, config={"firesteel.batch.max-records": "50"})
+    numbers = env.from_source(DataGeneratorSource(lambda n: n, total, 400), NONE, "numbers")
+    numbers.rebalance().sink_to(sink(redis, lambda n: [("XADD", "log", "*", "n", n), push(n)]))
+    again = env.from_source(source(redis, "log", bounded=False), NONE, "log").map(_n)
+    again.sink_to(sink(redis, lambda n: ("RPUSH", "copies", n)))
+    job = env.execute_async("through Redis")
+    for reached, seconds_down in ((100, 0.0), (400, 0.3)):
+
+        def there(reached: int = reached) -> bool:
+            return bool(redis.client.llen("copies") >= reached)
+
+        assert eventually(there, 60)
+        redis.server.crash(seconds_down)
+    assert eventually(lambda: redis.client.llen("copies") >= total, 60)
+    job.cancel().result()
+    for key in ("numbers", "copies"):
+        assert Counter(map(int, redis.client.lrange(key, 0, -1))) == Counter(range(total))
+
+
+# What one is told
+
+
+def failure(redis: RedisDb, commands: Any, guarantee: DeliveryGuarantee, **options: Any) -> JobExecutionError:
+    made = sink(redis, commands, guarantee, **options)
+    made.retry_seconds = 0.05
+    with pytest.raises(JobExecutionError) as caught:
+        run_pipeline(lambda env: _end(env.from_collection([1, 2]), made))
+    return caught.value
+
+
+@pytest.mark.parametrize("guarantee", [AT_LEAST, ONCE])
+def test_a_login_that_is_refused_and_a_password_that_is_told_to_nobody(
+    redis: RedisDb, guarantee: DeliveryGuarantee, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = "wr0ng-but-s3cret"
+    with caplog.at_level(logging.DEBUG):
+        error = failure(redis, push, guarantee, password=secret)
+    assert error.kind is FailureKind.PERMANENT
+    assert "Check the user name and the password." in str(error)
+    shown = [str(error), repr(error), error.cause_text or "", repr(error.__cause__), *caplog.messages]
+    assert [text for text in shown if secret in text] == []
+    with_password = RedisSink(f"redis://ada:{secret}@db/0", push)
+    assert secret not in f"{with_password._client.address} {with_password._client.address!r}"
+
+
+@pytest.mark.parametrize("guarantee", [AT_LEAST, ONCE])
+def test_a_server_that_is_not_there(redis: RedisDb, guarantee: DeliveryGuarantee) -> None:
+    made = RedisSink("redis://127.0.0.1:1/0", push, guarantee)
+    made.retry_seconds = 0.05
+    with pytest.raises(JobExecutionError, match=r"Redis at redis://127\.0\.0\.1:1/0 cannot be reached") as caught:
+        run_pipeline(lambda env: _end(env.from_collection([1]), made))
+    assert caught.value.kind is FailureKind.PASSING
+    assert "Check that it runs there." in str(caught.value)
+
+
+@pytest.mark.parametrize("guarantee", [AT_LEAST, ONCE])
+def test_a_key_of_another_kind_and_a_command_that_is_none(redis: RedisDb, guarantee: DeliveryGuarantee) -> None:
+    redis.client.set("numbers", "text")
+    error = failure(redis, push, guarantee)
+    assert error.kind is FailureKind.PERMANENT
+    assert "WRONGTYPE" in str(error)
+    assert "The key holds a value of another kind." in str(error)
+    assert "('RPUSH', 'numbers', 1)" in str(error)
+    if guarantee is ONCE:
+        assert "Refused were 2 of 2 commands of this batch" in str(error)
+    error = failure(redis, lambda n: ("RPUSHH", "numbers", n), guarantee)
+    assert "unknown command" in str(error)
+    assert error.kind is FailureKind.PERMANENT
+
+
+def test_a_full_memory_is_back_pressure(redis: RedisDb) -> None:
+    redis.client.config_set("maxmemory", "1")
+    try:
+        error = failure(redis, push, AT_LEAST)
+    finally:
+        redis.client.config_set("maxmemory", "0")
+    assert "command not allowed when used memory > 'maxmemory'" in str(error)
+    assert error.kind is FailureKind.PASSING
+
+
+@pytest.mark.parametrize(
+    ("commands", "text"),
+    [
+        (lambda n: (), r"begins with its name, such as \('SET', key, value\); got \(\)"),
+        (lambda n: ("SET", "a", {"b": n}), "SET has {'b': 1} of dict"),
+        (lambda n: ("SET", "a", None), "SET has None of NoneType"),
+    ],
+)
+def test_what_is_no_command_is_refused_in_the_task(redis: RedisDb, commands: Any, text: str) -> None:
+    with pytest.raises(JobExecutionError, match=text) as caught:
+        run_pipeline(lambda env: _end(env.from_collection([1]), sink(redis, commands)), restarts=2)
+    assert caught.value.element == "1"
+    assert caught.value.kind is FailureKind.PERMANENT
+
+
+def test_a_stream_that_is_none(redis: RedisDb, monkeypatch: pytest.MonkeyPatch) -> None:
+    redis.client.set("one", "text")
+    with pytest.raises(JobExecutionError, match="refused a look at stream 'one': WRONGTYPE"):
+        run_pipeline(lambda env: env.from_source(source(redis, "one"), NONE, "s"))
+    monkeypatch.setattr(streams, "RETRY_SECONDS", 0.05)
+    away = RedisSource("redis://127.0.0.1:1/0", ["one"])
+    with pytest.raises(JobExecutionError, match="cannot be reached"):
+        run_pipeline(lambda env: env.from_source(away, NONE, "s"))
+
+
+def test_nonsense_is_refused_when_the_program_is_built() -> None:
+    with pytest.raises(ProgramError, match="streams must be a list of names, got 'clicks'"):
+        RedisSource("redis://db", "clicks")
+    with pytest.raises(ProgramError, match="start must be an id"):
+        RedisSource("redis://db", ["clicks"], start="yesterday")
+    with pytest.raises(ProgramError, match="got one that starts with 'http'"):
+        RedisSource("http://ada:hunter2@db", ["clicks"])
+    with pytest.raises(ProgramError, match="commands must be a function"):
+        RedisSink("redis://db", ("SET", "a", "b"))  # type: ignore[arg-type]
