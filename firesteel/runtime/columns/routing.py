@@ -63,7 +63,9 @@ def _of_integers(numbers: npt.NDArray[np.int64]) -> Hashes:
 
 
 def _of_column(column: pa.Array) -> Hashes:
-    if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    if pa.types.is_integer(column.type):
         if column.null_count:
             filled = _of_integers(_as_int64(pc.fill_null(column, pa.scalar(0, column.type))))
             filled[pc.is_null(column).to_numpy(zero_copy_only=False)] = _NULL
