@@ -40,13 +40,16 @@ _NOBODY = -1
 
 
 class _Emitted(NamedTuple):
-    """Rows of the result: the place of the row in the batch and the slot of the other side's row, or -1; the kind; and
-    what they are sorted by."""
+    """Rows of the result."""
 
     own: Array
+    """The place of the row in the batch, or -1."""
     other: Array
+    """The slot of the other side's row, or -1."""
     kinds: Array
-    order: Array
+    row: Array
+    """What they are sorted by: the row of the batch, its match, and what comes first of that."""
+    match: Array
 
 
 @handles(Join)
@@ -91,7 +94,7 @@ class JoinOperator(StreamOperator[Join]):
         if self._outer[1 - number]:
             emitted.append(self._against_outer_side(other, kinds, signs, places, matched))
         elif not self._outer[number]:
-            emitted.append(_Emitted(places, matched, kinds[places], places * 4 + 1))
+            emitted.append(_Emitted(places, matched, kinds[places], places, np.arange(len(places))))
         if known is None:
             slots = own.add(batch, signs)
             own.set_degrees(slots, met)
@@ -124,13 +127,13 @@ class JoinOperator(StreamOperator[Join]):
         alone = np.flatnonzero(met == 0)
         if self._filters:
             chosen = alone if self._kind == "ANTI" else np.flatnonzero(met)
-            return _Emitted(chosen, np.full(len(chosen), _NOBODY), kinds[chosen], chosen * 4)
+            return _Emitted(chosen, np.full(len(chosen), _NOBODY), kinds[chosen], chosen, chosen)
         if self._outer == (True, True):
             # The matches come with what they do to the other side.
-            return _Emitted(alone, np.full(len(alone), _NOBODY), plain[alone], alone * 4)
+            return _Emitted(alone, np.full(len(alone), _NOBODY), plain[alone], alone, alone)
         own = np.concatenate((alone, places))
         others = np.concatenate((np.full(len(alone), _NOBODY), matched))
-        return _Emitted(own, others, plain[own], own * 4)
+        return _Emitted(own, others, plain[own], own, np.arange(len(own)))
 
     def _against_outer_side(
         self, other: JoinSide, kinds: Array, signs: Array, places: Array, matched: Array
@@ -140,7 +143,7 @@ class JoinOperator(StreamOperator[Join]):
         slots, rows = matched[order], places[order]
         nobody = np.full(len(rows), _NOBODY)
         if not len(rows):
-            return _Emitted(rows, slots, np.zeros(0, np.int8), rows)
+            return _Emitted(rows, slots, np.zeros(0, np.int8), rows, rows)
         begins = np.ones(len(slots), bool)
         begins[1:] = slots[1:] != slots[:-1]
         segments = Segments(np.flatnonzero(begins), len(slots))
@@ -150,28 +153,29 @@ class JoinOperator(StreamOperator[Join]):
         other.set_degrees(slots[segments.starts], degrees[segments.ends])
         first, last = (before == 0) & (degrees > 0), (degrees == 0) & (before > 0)
         if self._filters:
-            gains, loses = (DELETE, INSERT) if self._kind == "ANTI" else (INSERT, DELETE)
+            gains, loses = (DELETE, INSERT) if self._kind == "ANTI" else (INSERT, kinds[rows])
             changed = first | last
             told = np.where(first, gains, loses).astype(np.int8)[changed]
-            return _Emitted(nobody[changed], slots[changed], told, rows[changed] * 4)
+            return _Emitted(nobody[changed], slots[changed], told, rows[changed], order[changed])
         adds = signs[rows] > 0
         plain = np.where(adds, INSERT, DELETE if self._outer == (True, True) else kinds[rows]).astype(np.int8)
         return _Emitted(
             np.concatenate((nobody[first], rows, nobody[last])),
             np.concatenate((slots[first], slots, slots[last])),
             np.concatenate((np.full(first.sum(), DELETE), plain, np.full(last.sum(), INSERT))).astype(np.int8),
-            np.concatenate((rows[first] * 4, rows * 4 + 1, rows[last] * 4 + 2)),
+            np.concatenate((rows[first], rows, rows[last])),
+            np.concatenate((4 * order[first], 4 * order + 1, 4 * order[last] + 2)),
         )
 
     def _result(
         self, batch: pa.RecordBatch, number: int, other: JoinSide, emitted: list[_Emitted]
     ) -> pa.RecordBatch | None:
-        own, others, kinds, order = (
+        own, others, kinds, row, match = (
             np.concatenate([getattr(one, name) for one in emitted]) for name in _Emitted._fields
         )
         if not len(own):
             return None
-        in_order = np.argsort(order, kind="stable")
+        in_order = np.lexsort((match, row))
         own, others, kinds = own[in_order], others[in_order], kinds[in_order]
         # A row that is there several times matches as often.
         times = np.where(others >= 0, other.counts[others], 1)
