@@ -260,6 +260,19 @@ SQL = tuple(
     )
 )
 
+CONNECTORS = tuple(
+    Case(
+        f"connector_{system}",
+        f"{title}, records a second into and out of it, beside its client in a bare loop",
+        "connectors",
+        "report",
+        (FIRESTEEL,),
+        records=200_000,
+        arguments=("--system", system),
+    )
+    for system, title in {"redis": "Redis", "mariadb": "MariaDB", "sqlite": "SQLite"}.items()
+)
+
 GROUPS: dict[str, tuple[Case, ...]] = {
     "engine": ENGINE,
     "state": STATE,
@@ -270,6 +283,7 @@ GROUPS: dict[str, tuple[Case, ...]] = {
     "latency": LATENCY,
     "cep": CEP,
     "sql": SQL,
+    "connectors": CONNECTORS,
 }
 
 CASES = {case.name: case for cases in GROUPS.values() for case in cases}

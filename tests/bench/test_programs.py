@@ -163,3 +163,15 @@ def test_metrics(run: RunCase) -> None:
     assert result["reports"] >= 2, "one at least when a job ends"
     assert result["median_ratio"] > 0
     assert 0 < result["direct_share"] < 1
+
+
+def test_connectors(run: RunCase) -> None:
+    (line,) = [line for line in run(CASES["connector_sqlite"], "--records", "2000", "--repeats", "1") if line[0] == "{"]
+    found = json.loads(line)
+    assert [name for name in found if name != "records"] == [
+        "into, at least once",
+        "into, exactly once",
+        "out of, in parts",
+        "out of, as a whole",
+    ]
+    assert min(one["share"] for name, one in found.items() if name != "records") > 0

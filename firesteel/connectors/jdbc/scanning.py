@@ -258,6 +258,7 @@ class RowReader(SourceReader[Scan, Row]):
         names = tuple(self._declared.get_field_names())
         converters = [_converter(kind) for kind in self._declared.get_field_types()]
         plain = not any(converters)
+        expected = [_SURE.get(repr(kind), frozenset()) for kind in self._declared.get_field_types()]
         fits, timestamp = self._declared.checker() or (lambda row: True), self._timestamp
         # A query is begun again after a failure that may pass, but not in the middle.
         pieces = session.again(
@@ -267,17 +268,18 @@ class RowReader(SourceReader[Scan, Row]):
         )
         try:
             for piece in pieces:
-                rows: list[Row] = []
-                for values in piece:
-                    if len(values) != len(names):
-                        raise InputError(
-                            f"The query {statement!r} gives {len(values)} columns, and {self._declared} has "
-                            f"{len(names)} fields."
-                        )
-                    row = _make_row(names, list(values) if plain else _converted(values, converters))
-                    if not fits(row):
-                        raise InputError(f"{self._declared.explain(row)}, in a row of the query {statement!r}.")
-                    rows.append(row)
+                if len(piece[0]) != len(names):
+                    raise InputError(
+                        f"The query {statement!r} gives {len(piece[0])} columns, and {self._declared} has "
+                        f"{len(names)} fields."
+                    )
+                if plain and _surely_fits(piece, expected):
+                    rows = [_make_row(names, list(values)) for values in piece]
+                else:
+                    rows = [_make_row(names, _converted(values, converters)) for values in piece]
+                    refused = next((row for row in rows if not fits(row)), None)
+                    if refused is not None:
+                        raise InputError(f"{self._declared.explain(refused)}, in a row of the query {statement!r}.")
                 yield Records(rows, None if timestamp is None else [timestamp(row) for row in rows])
         except session.errors as error:
             session.drop()
@@ -298,6 +300,21 @@ def _begun(pieces: Iterator[Any]) -> Iterator[Any]:
             yield from pieces
 
     return all_of_it()
+
+
+_SURE: dict[str, frozenset[type]] = {
+    repr(Types.STRING()): frozenset((str, type(None))),
+    repr(Types.LONG()): frozenset((int, type(None))),
+    repr(Types.DOUBLE()): frozenset((float, type(None))),
+}
+"""Types whose values need no closer look: a database has no larger ones."""
+
+
+def _surely_fits(piece: list[tuple[Any, ...]], expected: list[frozenset[type]]) -> bool:
+    """Whether all values of all columns have the right classes: that is found out column by column, many times faster
+    than row by row."""
+    columns = zip(*piece, strict=True)
+    return all(kinds.issuperset(map(type, column)) for kinds, column in zip(expected, columns, strict=True))
 
 
 def _converted(values: tuple[Any, ...], converters: list[Callable[[Any], Any] | None]) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +52,9 @@ class Writing(SinkWriter):
         return f"the statement {short_repr(self._target.statement, 300)}"
 
     def write(self, value: Any, context: SinkFunction.Context) -> None:
+        self._keep(value)
+
+    def _keep(self, value: Any) -> None:
         row = self._row(value)
         if not self._rows:
             self._since = time.monotonic()
@@ -103,6 +107,19 @@ class RowWriter(Writing):
 
     The rows of a batch are in the table before the batch is logged.
     """
+
+    def write_all(self, values: Iterator[Any], timestamps: list[int] | None) -> None:
+        if self._target.interval_ms:
+            for value in values:
+                self._keep(value)
+            return
+        row, most = self._row, self._most
+        for value in values:
+            made = row(value)
+            self._values.append(value)
+            self._rows.append(made)
+            if len(self._rows) >= most:
+                self.send()
 
     def send(self) -> None:
         try:
