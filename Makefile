@@ -52,7 +52,7 @@ lint: $(STAMP) ## check style (ruff), types (mypy) and who imports whom (import-
 	$(BIN)/mypy examples
 	$(BIN)/lint-imports
 
-bench: compiled ## measure against PyFlink, Bytewax and plain Python (hours; GROUP=engine, state, windows, nexmark, recovery, kafka, latency, cep, sql or connectors for a part)
+bench: compiled ## measure against PyFlink, Bytewax and plain Python (hours; GROUP=engine, state, windows, nexmark, recovery, kafka, latency, cep, sql, connectors or gelly for a part)
 	$(BIN)/python -m benchmarks $(if $(GROUP),--group $(GROUP))
 
 chaos: compiled ## kill a real job dozens of times and compare what it gives (half an hour; ARGS="--seed 7", needs PostgreSQL and Maven)

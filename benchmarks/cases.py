@@ -9,6 +9,7 @@ PYFLINK_10, PYFLINK_100 = "pyflink_10_ms", "pyflink_100_ms"
 """PyFlink that hands records to Python after so many milliseconds, or after as many records as fit into a bundle."""
 BYTEWAX = "bytewax"
 QUIX = "quix"
+GRAPHFRAMES, NETWORKX = "graphframes", "networkx"
 ONE_LOOP = "one_bare_loop"
 TWO_LOOPS = "two_bare_loops"
 
@@ -51,6 +52,8 @@ ENGINES = {
         ),
         Engine(BYTEWAX, "bytewax", environment="bytewax"),
         Engine(QUIX, "quix", environment="quix"),
+        Engine(GRAPHFRAMES, "graphframes", environment="graphframes"),
+        Engine(NETWORKX, "networkx"),
         Engine(ONE_LOOP, "python", ("--parallelism", "1")),
         Engine(TWO_LOOPS, "python", ("--parallelism", "2")),
     )

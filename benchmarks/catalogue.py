@@ -4,6 +4,8 @@ from benchmarks.cases import (
     BYTEWAX,
     FIRESTEEL,
     FIRESTEEL_ROCKSDB,
+    GRAPHFRAMES,
+    NETWORKX,
     ONE_LOOP,
     PYFLINK,
     PYFLINK_10,
@@ -273,6 +275,24 @@ CONNECTORS = tuple(
     for system, title in {"redis": "Redis", "mariadb": "MariaDB", "sqlite": "SQLite"}.items()
 )
 
+GELLY_EDGES = 10_000_000
+
+GELLY = tuple(
+    Case(
+        f"gelly_{kind}",
+        f"{title}, R-MAT",
+        "gelly",
+        "rate",
+        (FIRESTEEL, GRAPHFRAMES, NETWORKX),
+        records=GELLY_EDGES,
+        arguments=("--kind", kind),
+        # It needs a kilobyte of memory for an edge.
+        most_records={NETWORKX: 1_000_000},
+        aims=(Aim(GRAPHFRAMES, 1),),
+    )
+    for kind, title in {"pagerank": "ten iterations of PageRank", "components": "connected components"}.items()
+)
+
 GROUPS: dict[str, tuple[Case, ...]] = {
     "engine": ENGINE,
     "state": STATE,
@@ -282,6 +302,7 @@ GROUPS: dict[str, tuple[Case, ...]] = {
     "kafka": KAFKA,
     "latency": LATENCY,
     "cep": CEP,
+    "gelly": GELLY,
     "sql": SQL,
     "connectors": CONNECTORS,
 }

@@ -14,6 +14,7 @@ REQUIREMENTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "pyflink": (("setuptools<80", "wheel"), ("apache-flink==2.3.0",)),
     "bytewax": (("bytewax[kafka]>=0.21,<0.22",),),
     "quix": (("quixstreams>=3.28,<4",),),
+    "graphframes": (("graphframes-py>=0.12,<0.13", "pyspark==4.3.0", "numpy>=2", "pyarrow>=18"),),
 }
 """What is installed in each environment, step by step."""
 

@@ -61,7 +61,7 @@ _WITH_SYSTEMS = ("tests/semantics/test_systems_", "tests/recovery/test_systems_"
 
 _WITH_HDFS = ("tests/semantics/test_hdfs.py",)
 
-_PROGRAMS = ("tests/examples/",)
+_PROGRAMS = ("tests/examples/", "tests/gelly/")
 
 _OWN_PROCESSES = (
     "tests/engine/test_spark_applications.py::",

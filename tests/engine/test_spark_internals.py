@@ -29,7 +29,8 @@ import pytest
 from py4j.java_gateway import JavaObject
 from pyspark import RDD, SparkContext
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.functions import hash as spark_sql_hash
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 from sparkkit import REPOSITORY, AppendSink, eventually, notes, spark_env
 
 from firesteel.common import CheckpointStatistics
@@ -45,6 +46,9 @@ from firesteel.engine.spark.java import find_java
 from firesteel.engine.spark.jmx import JmxReporter
 from firesteel.engine.spark.session import get_session
 from firesteel.engine.spark.session_settings import FILE_MANAGER
+from firesteel.gelly import values
+from firesteel.gelly.hashing import spark_hash
+from firesteel.gelly.supersteps import release
 from firesteel.metrics.reporters import ReporterSettings, Sample
 from firesteel.runtime.partitions import murmur3_int, partition_tokens
 from firesteel.runtime.state.spark_store import SparkStore
@@ -426,6 +430,25 @@ def test_hadoop_files(spark: SparkSession, tmp_path: Path) -> None:
 def test_arrow_schema() -> None:
     schema = state_frames.from_arrow_schema(pa.schema([("key", pa.string()), ("value", pa.int64())]))
     assert schema.simpleString() == "struct<key:string,value:bigint>"
+    assert values.to_arrow_type(values.from_arrow_type(pa.int64())) == pa.int64()
+
+
+def test_local_checkpoints(spark: SparkSession) -> None:
+    context = spark.sparkContext
+    before = set(context._jsc.getPersistentRDDs())
+    frame = spark.range(3).localCheckpoint()
+    assert len(set(context._jsc.getPersistentRDDs()) - before) == 1
+    release(frame)
+    assert set(context._jsc.getPersistentRDDs()) <= before
+
+
+def test_hashes(spark: SparkSession) -> None:
+    """A message to a vertex that is no neighbour has to find its block."""
+    for kind, some in ((LongType(), [0, -1, 1 << 40, -(1 << 62)]), (StringType(), ["", "a", "abcde", "äöü€𝄞"])):
+        frame = spark.createDataFrame([(one,) for one in some], StructType([StructField("v", kind)]))
+        assert [row[0] for row in frame.select(spark_sql_hash("v")).collect()] == [
+            spark_hash(one, kind) for one in some
+        ]
 
 
 def test_error_texts(spark: SparkSession) -> None:

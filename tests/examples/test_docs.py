@@ -24,7 +24,9 @@ PAGES = [
     "tables.md",
     "cep.md",
     "databases.md",
+    "gelly.md",
 ]
+ON_SPARK = ("gelly.md",)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -34,7 +36,7 @@ def test_a_page_is_one_program_that_prints_what_it_says(
     blocks = BLOCK.findall((DOCS / page).read_text())
     program = tmp_path / "page.py"
     program.write_text("\n\n".join(code for kind, code in blocks if kind == "python"))
-    monkeypatch.setenv("FIRESTEEL_MASTER", "memory")
+    monkeypatch.setenv("FIRESTEEL_MASTER", "local" if page in ON_SPARK else "memory")
     runpy.run_path(str(program), run_name="__main__")
     assert capsys.readouterr().out == "".join(text for kind, text in blocks if kind == "text")
 
