@@ -10,9 +10,11 @@ import networkx as nx
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
+from pyspark.sql.types import LongType, StringType
 
-from firesteel.gelly.blocks import Assembly, assemble, resolve
-from firesteel.gelly.supersteps import BlockProgram, _Results, _Step
+from firesteel.gelly.blocks import STATE, STATS, Assembly, assemble, read_cells, resolve
+from firesteel.gelly.hashing import spark_hash
+from firesteel.gelly.supersteps import BlockProgram, _block, _Results, _Step
 
 Pairs = list[tuple[int, int, float]]
 
@@ -111,18 +113,23 @@ def close(found: dict[Any, float], wanted: dict[Any, float]) -> None:
 
 
 def run_blocks(
-    program: BlockProgram, vertices: dict[Any, Any], edges: list[tuple[Any, Any, Any]], blocks: int, supersteps: int
+    program: BlockProgram,
+    vertices: dict[Any, Any],
+    edges: list[tuple[Any, Any, Any]],
+    blocks: int,
+    supersteps: int,
+    by_source: bool = False,
 ) -> dict[Any, tuple[Any, ...]]:
     """What Spark does with blocks: rows go to the partition of their block, superstep by superstep."""
     tokens = tuple(range(100, 100 + blocks))
-    assembly = Assembly(tokens, vertex_value=True, edge_value=True, by_source=False)
+    assembly = Assembly(tokens, vertex_value=True, edge_value=True, by_source=by_source)
     rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for one, value in vertices.items():
         row = {"block": 0, "source": one, "target": one, "target_block": -1, "value": None, "vertex": value}
-        rows[hash(one) % blocks].append(row)
+        rows[_number(one, blocks)].append(row)
     for source, target, value in edges:
-        row = {"block": 0, "source": source, "target": target, "target_block": hash(target) % blocks, "value": value}
-        rows[hash(source) % blocks].append({**row, "vertex": None})
+        row = {"block": 0, "source": source, "target": target, "target_block": _number(target, blocks), "value": value}
+        rows[_number(source, blocks)].append({**row, "vertex": None})
     made = [assemble(assembly, number, pa.Table.from_pylist(mine)).table() for number, mine in rows.items()]
     found = {t: resolve(assembly, tokens.index(t), part.to_batches()).table() for t, part in _by_block(made).items()}
     static = _by_block(list(found.values()))
@@ -143,6 +150,10 @@ def run_blocks(
     return {row[0]: row[1:] for table in tables for row in zip(*table.to_pydict().values(), strict=True)}
 
 
+def _number(one: Any, blocks: int) -> int:
+    return spark_hash(one, StringType() if isinstance(one, str) else LongType()) % blocks
+
+
 def _by_block(tables: list[pa.Table]) -> dict[int, pa.Table]:
     whole = pa.concat_tables(tables)
     tokens = sorted(set(whole["block"].to_pylist()))
@@ -150,15 +161,10 @@ def _by_block(tables: list[pa.Table]) -> dict[int, pa.Table]:
 
 
 def _stats(part: pa.Table) -> Any:
-    from firesteel.gelly.blocks import STATS, read_cells
-
     return read_cells(part.to_batches(), (STATS,))[STATS, 0]
 
 
 def _any_state(static: Any, current: Any, tokens: Any, program: BlockProgram) -> tuple[Any, Any]:
-    from firesteel.gelly.blocks import STATE, read_cells
-    from firesteel.gelly.supersteps import _block
-
     token = next(iter(static))
     _, block = _block(tokens, static[token])
     return block, read_cells(current[token].to_batches(), (STATE,))[STATE, 0]

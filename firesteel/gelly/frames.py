@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 
 from firesteel.errors import ProgramError, TypeMismatchError, short_repr
 from firesteel.gelly.failures import user_errors
+from firesteel.gelly.shipping import over_batches
 from firesteel.gelly.values import declared_type, from_column, infer, to_column
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def map_rows(
             columns[at] = to_column([function(element(*row)) for row in rows], kind, what)
             yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
-    return frame.mapInArrow(run, _with_type(frame.schema, column, kind))
+    return over_batches(frame, run, _with_type(frame.schema, column, kind))
 
 
 def filter_rows(frame: DataFrame, element: Callable[..., Any], function: Callable[[Any], Any], what: str) -> DataFrame:
@@ -75,7 +76,7 @@ def filter_rows(frame: DataFrame, element: Callable[..., Any], function: Callabl
                     )
             yield batch.filter(pa.array(kept, pa.bool_()))
 
-    return frame.mapInArrow(run, frame.schema)
+    return over_batches(frame, run, frame.schema)
 
 
 def flat_map_groups(
@@ -104,7 +105,7 @@ def flat_map_groups(
             arrays = [to_column(list(c), kind, what) for c, kind in zip(columns, kinds, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, names=schema.names)
 
-    return frame.repartition(key).sortWithinPartitions(key).mapInArrow(run, schema)
+    return over_batches(frame.repartition(key).sortWithinPartitions(key), run, schema)
 
 
 def infer_results(frame: DataFrame, results: Callable[[list[Any]], list[Any]], declared: Any, what: str) -> T.DataType:

@@ -13,6 +13,7 @@ from pyspark.sql.types import NullType
 
 from firesteel.gelly.blocks import SCHEMA, STATS, Assembly, Cells, assemble, read_cells, resolve
 from firesteel.gelly.failures import user_errors
+from firesteel.gelly.shipping import over_batches
 from firesteel.runtime.partitions import partition_tokens
 
 if TYPE_CHECKING:
@@ -86,8 +87,8 @@ def lay_out(
             *([none.cast(vertex_type).alias("vertex")] if vertex_value else []),
         )
     )
-    listed = rows.repartition(blocks, "block").mapInArrow(_per_partition(_Assemble(assembly)), SCHEMA)
-    resolved = listed.repartition(blocks, "block").mapInArrow(_per_partition(_Resolve(assembly)), SCHEMA)
+    listed = over_batches(rows.repartition(blocks, "block"), _per_partition(_Assemble(assembly)), SCHEMA)
+    resolved = over_batches(listed.repartition(blocks, "block"), _per_partition(_Resolve(assembly)), SCHEMA)
     # Spark remembers how cached rows are partitioned and ordered, so no superstep moves them again.
     cached = resolved.repartition(blocks, "block").sortWithinPartitions("block")
     cached = cached.persist(StorageLevel.MEMORY_AND_DISK)

@@ -19,6 +19,7 @@ from firesteel.gelly.blocks import ADJACENCY, INDEX, MESSAGE, ROUTE, SCHEMA, STA
 from firesteel.gelly.blocks import read_cells as _read
 from firesteel.gelly.failures import user_errors
 from firesteel.gelly.layout import Layout, collect_stats
+from firesteel.gelly.shipping import over_tables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,7 +83,7 @@ def run_supersteps(
     with _Caches() as caches:
         while go_on and superstep < max_supersteps:
             step = _Step(layout.tokens, program, superstep + 1, shared)
-            following = _cogrouped(layout.rows, current, step, SCHEMA)
+            following = over_tables(layout.rows, current, "block", step, SCHEMA)
             following = following.repartition(blocks, "block").sortWithinPartitions("block")
             try:
                 with user_errors():
@@ -102,7 +103,8 @@ def run_supersteps(
             if checkpoints.due(superstep):
                 safe = (superstep, shared, copy.deepcopy(program), current.checkpoint())
         with user_errors():
-            result = _cogrouped(layout.rows, current, _Results(layout.tokens, program, _names(schema)), schema)
+            function = _Results(layout.tokens, program, _names(schema))
+            result = over_tables(layout.rows, current, "block", function, schema)
             return result.checkpoint() if checkpoints.reliable else result.localCheckpoint()
 
 
@@ -114,13 +116,6 @@ def _lost_blocks(error: Exception) -> bool:
 
 def _names(schema: Any) -> list[str]:
     return list(schema.names) if isinstance(schema, StructType) else StructType.fromDDL(schema).names
-
-
-def _cogrouped(rows: DataFrame, current: DataFrame, function: Any, schema: Any) -> DataFrame:
-    def run(left: pa.Table, right: pa.Table) -> pa.Table:
-        return function(left, right)
-
-    return rows.groupBy("block").cogroup(current.groupBy("block")).applyInArrow(run, schema)
 
 
 class _Caches(contextlib.AbstractContextManager["_Caches"]):
