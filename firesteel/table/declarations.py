@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from firesteel.table.catalog.tables import CatalogObject, ColumnDefinition, DeclaredTable, View
 from firesteel.table.logical.expression_resolver import ExpressionResolver
-from firesteel.table.logical.plan import Scan
+from firesteel.table.logical.plan import Plan, Project, Scan
 from firesteel.table.logical.scope import Scope
-from firesteel.table.sql.errors import SqlValidationError, near_names
+from firesteel.table.sql.errors import NotSupportedError, SqlValidationError, near_names
 from firesteel.table.sql.statements import CreateTable
 from firesteel.table.types.data_types import MAX_LENGTH, DataType, RowType, TimestampType, VarBinaryType, VarCharType
 from firesteel.table.types.data_types import LocalZonedTimestampType as Moment
 
-__all__ = ["declared_table", "show_create"]
+__all__ = ["declared_table", "show_create", "table_plan"]
 
 
 def declared_table(statement: CreateTable, text: str) -> DeclaredTable:
@@ -74,6 +74,22 @@ def _check_watermarks(statement: CreateTable, table: DeclaredTable, text: str) -
             message = f"A watermark is for a TIMESTAMP(3) or TIMESTAMP_LTZ(3) column, {watermark.column} is {kind}."
             raise SqlValidationError(message, text, watermark.column.span)
         resolver.resolve(watermark.expression)
+
+
+def table_plan(table: DeclaredTable, path: tuple[str, ...]) -> Plan:
+    """Reads what the connector has, and computes the other columns."""
+    metadata = [column.name for column in table.columns if column.metadata is not None]
+    if metadata:
+        raise NotSupportedError(f"Not supported yet: metadata columns ({', '.join(metadata)} of {'.'.join(path)}).")
+    scan = Scan(path, table.physical, table)
+    if all(column.is_physical for column in table.columns):
+        return scan
+    resolver = ExpressionResolver(Scope.of(scan, path[-1]))
+    refs = dict(zip(scan.names, scan.refs(), strict=True))
+    expressions = [
+        refs[column.name] if column.computed is None else resolver.resolve(column.computed) for column in table.columns
+    ]
+    return Project(scan, tuple(expressions), tuple(column.name for column in table.columns))
 
 
 def _sql_type(kind: DataType) -> str:

@@ -12,7 +12,8 @@ from firesteel.common.types import Row
 from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 from firesteel.errors import ProgramError, short_repr
 from firesteel.table.catalog.manager import CatalogManager
-from firesteel.table.catalog.tables import InlineTable, View
+from firesteel.table.catalog.tables import DeclaredTable, InlineTable, View
+from firesteel.table.declarations import table_plan
 from firesteel.table.environment_settings import EnvironmentSettings
 from firesteel.table.logical.plan import Plan, Scan
 from firesteel.table.logical.resolver import QueryResolver
@@ -159,7 +160,8 @@ class TableEnvironment:
             return None
         if isinstance(found, View):
             return found.plan
-        return Scan(self._catalogs.qualified(parts), found.row_type, found)
+        path = self._catalogs.qualified(parts)
+        return table_plan(found, path) if isinstance(found, DeclaredTable) else Scan(path, found.row_type, found)
 
     # Names.
 

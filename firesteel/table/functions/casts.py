@@ -128,7 +128,9 @@ def _converted(values: Datum, source: DataType, target: DataType, context: Evalu
 
 def _number(values: Datum, source: DataType, target: DataType, kind: pa.DataType) -> Datum:
     if isinstance(target, BooleanType):
-        return pc.not_equal(values, pa.scalar(0).cast(values.type))
+        if isinstance(source, DecimalType):
+            return mapped(values, bool, pa.bool_())
+        return pc.not_equal(values, pa.scalar(0, values.type))
     if isinstance(target, DecimalType):
         return to_decimal(values, target)
     if isinstance(source, DecimalType) and isinstance(target, IntegralType):

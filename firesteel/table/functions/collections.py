@@ -12,8 +12,17 @@ from firesteel.table.functions.registry import Datum, Function, Signature, regis
 from firesteel.table.functions.values import row_by_row
 from firesteel.table.logical.expressions import Call, Expression, Literal
 from firesteel.table.types.arrow import arrow_type
-from firesteel.table.types.data_types import ArrayType, BooleanType, DataType, IntType, MapType, NullType
-from firesteel.table.types.derivation import any_nullable
+from firesteel.table.types.data_types import (
+    MAX_LENGTH,
+    ArrayType,
+    BooleanType,
+    DataType,
+    IntType,
+    MapType,
+    NullType,
+    VarCharType,
+)
+from firesteel.table.types.derivation import any_nullable, common_type
 
 __all__: list[str] = []
 
@@ -161,3 +170,57 @@ def _distinct(items: list[Any]) -> list[Any]:
         if item not in found:
             found.append(item)
     return found
+
+
+def _joined_type(arguments: Sequence[Expression]) -> DataType:
+    kinds = [argument.type for argument in arguments]
+    common = common_type(kinds)
+    return (common or NullType()).with_nullability(any_nullable(kinds))
+
+
+def _widened(arguments: Sequence[Expression]) -> DataType:
+    """An array that holds the second argument, too."""
+    array, added = arguments[0].type, arguments[1].type
+    assert isinstance(array, ArrayType)
+    element = common_type([array.element_type, added]) or array.element_type
+    return ArrayType(element, is_nullable=array.is_nullable)
+
+
+def _text(arguments: Sequence[Expression]) -> DataType:
+    return VarCharType(MAX_LENGTH, is_nullable=any_nullable([argument.type for argument in arguments]))
+
+
+def _array_joined(items: Any, separator: Any, null: Any = None) -> Any:
+    if items is None or separator is None:
+        return None
+    shown = [null if item is None else item for item in items]
+    return separator.join(item for item in shown if item is not None)
+
+
+def _sliced(items: Any, start: Any, end: Any = None) -> Any:
+    if items is None or start is None:
+        return None
+    size = len(items)
+    first = start - 1 if start > 0 else size + start if start < 0 else 0
+    last = size if end is None else end if end > 0 else size + end + 1 if end < 0 else 1
+    return items[max(first, 0) : max(last, 0)] if max(first, 0) < size else []
+
+
+def _concatenated(*arrays: Any) -> Any:
+    return None if any(array is None for array in arrays) else [item for array in arrays for item in array]
+
+
+def _united(first: Any, second: Any) -> Any:
+    return None if first is None or second is None else _distinct([*first, *second])
+
+
+_WITH_ITEM = Signature(("array", "any"))
+register(Function("ARRAY_APPEND", _WITH_ITEM, _widened, _or_null(lambda items, item: [*items, item])))
+register(Function("ARRAY_PREPEND", _WITH_ITEM, _widened, _or_null(lambda items, item: [item, *items])))
+register(
+    Function("ARRAY_REMOVE", _WITH_ITEM, _same, _or_null(lambda items, item: [each for each in items if each != item]))
+)
+register(Function("ARRAY_CONCAT", Signature(("array",), repeated=True), _joined_type, row_by_row(_concatenated)))
+register(Function("ARRAY_UNION", Signature(("array", "array")), _joined_type, row_by_row(_united)))
+register(Function("ARRAY_SLICE", Signature(("array", "integer", "integer"), optional=1), _same, row_by_row(_sliced)))
+register(Function("ARRAY_JOIN", Signature(("array", "string", "string"), optional=1), _text, row_by_row(_array_joined)))

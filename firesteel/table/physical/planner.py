@@ -67,7 +67,7 @@ class Planner:
             stream: DataStream = table.stream
             return stream
         if isinstance(table, DeclaredTable):
-            return declared_stream(self._env, table, plan.path, self._time_zone)
+            return declared_stream(self._env, table, plan.path)
         raise NotSupportedError(f"Not supported yet: reading {type(table).__name__}.")
 
     def _batches(self, batches: list[pa.RecordBatch], schema: pa.Schema, name: str) -> DataStream:

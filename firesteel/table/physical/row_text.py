@@ -8,13 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from firesteel.common.types import RowKind
-from firesteel.datastream.functions import SinkFunction
 from firesteel.datastream.operators import Records, StreamOperator, handles
 from firesteel.runtime.columns.kinds import data_of, kinds_of
 from firesteel.table.functions.printing import printer
 from firesteel.table.types.data_types import BooleanType, DataType
 
-__all__ = ["DiscardRows", "RowsAsText", "RowsAsTextOperator", "row_texts"]
+__all__ = ["RowsAsText", "RowsAsTextOperator", "row_texts"]
 
 _KINDS = [str(kind) for kind in RowKind]
 
@@ -57,10 +56,3 @@ def row_texts(batch: pa.RecordBatch, types: tuple[DataType, ...], time_zone: str
 
 def _java_boolean(value: Any) -> str:
     return str(value).lower()
-
-
-class DiscardRows(SinkFunction):
-    """What the blackhole connector does."""
-
-    def invoke(self, value: Any, context: SinkFunction.Context) -> None:
-        pass

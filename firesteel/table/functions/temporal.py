@@ -1,0 +1,373 @@
+"""Dates and times: their parts, their units, as text and back."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from firesteel.table.functions.binding import FunctionError
+from firesteel.table.functions.evaluation import EvaluationContext
+from firesteel.table.functions.reading import read_date, read_timestamp
+from firesteel.table.functions.registry import Datum, Function, Signature, register
+from firesteel.table.functions.temporal_arithmetic import add_months
+from firesteel.table.functions.text import maybe_string, string_result
+from firesteel.table.functions.time_formats import format_time, parse_time
+from firesteel.table.functions.values import by_value, mapped
+from firesteel.table.functions.zones import local_to_utc, utc_to_local
+from firesteel.table.logical.expressions import Call, Expression, Literal
+from firesteel.table.types.arrow import arrow_type
+from firesteel.table.types.data_types import (
+    BigIntType,
+    DataType,
+    DateType,
+    IntType,
+    LocalZonedTimestampType,
+    TimestampType,
+    TimeType,
+)
+from firesteel.table.types.derivation import any_nullable
+
+__all__: list[str] = []
+
+_DAY = 86_400_000
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+def _bigint(arguments: Sequence[Expression]) -> DataType:
+    return BigIntType(is_nullable=any_nullable([argument.type for argument in arguments]))
+
+
+def local(values: Datum, kind: DataType, zone: str) -> Datum:
+    """Dates and times of any kind as timestamps without a zone."""
+    if isinstance(kind, LocalZonedTimestampType):
+        return utc_to_local(values, zone)
+    if isinstance(kind, DateType):
+        return values.cast(pa.timestamp("ms"))
+    if isinstance(kind, TimeType):
+        return values.cast(pa.int32()).cast(pa.int64()).cast(pa.timestamp("ms"))
+    return values
+
+
+# Parts.
+
+_PARTS: dict[str, Callable[[Datum], Datum]] = {
+    "YEAR": pc.year,
+    "QUARTER": pc.quarter,
+    "MONTH": pc.month,
+    "WEEK": pc.iso_week,
+    "DAY": pc.day,
+    "DOY": pc.day_of_year,
+    "DOW": lambda values: pc.day_of_week(values, count_from_zero=False, week_start=7),
+    "ISODOW": lambda values: pc.day_of_week(values, count_from_zero=False, week_start=1),
+    "ISOYEAR": pc.iso_year,
+    "HOUR": pc.hour,
+    "MINUTE": pc.minute,
+    "SECOND": pc.second,
+    "MILLISECOND": lambda values: pc.add(pc.multiply(pc.second(values), 1000), pc.millisecond(values)),
+    "MICROSECOND": lambda values: pc.multiply(
+        pc.add(pc.multiply(pc.second(values), 1000), pc.millisecond(values)), 1000
+    ),
+    "EPOCH": lambda values: values.cast(pa.timestamp("s"), safe=False).cast(pa.int64()),
+    "DECADE": lambda values: pc.divide(pc.year(values), 10),
+    "CENTURY": lambda values: pc.divide(pc.add(pc.year(values), 99), 100),
+    "MILLENNIUM": lambda values: pc.divide(pc.add(pc.year(values), 999), 1000),
+}
+
+
+def _part(unit: str, call: Call, values: Datum, kind: DataType, context: EvaluationContext) -> Datum:
+    found = _PARTS[unit](local(values, kind, context.time_zone))
+    return found.cast(arrow_type(call.type), safe=False)
+
+
+def _unit(expression: Expression) -> str:
+    assert isinstance(expression, Literal)
+    return str(expression.value)
+
+
+def _extract(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
+    return _part(_unit(call.args[0]), call, arguments[1], call.args[1].type, context)
+
+
+def _extracted(arguments: Sequence[Expression]) -> DataType:
+    unit = _unit(arguments[0])
+    if unit not in _PARTS:
+        raise FunctionError(f"EXTRACT knows {', '.join(_PARTS)}, not {unit}.")
+    return _bigint(arguments[1:])
+
+
+register(Function("EXTRACT", Signature(("symbol", "time")), _extracted, _extract, syntax="EXTRACT(unit FROM a)"))
+for _name, _of in {
+    "YEAR": "YEAR",
+    "QUARTER": "QUARTER",
+    "MONTH": "MONTH",
+    "WEEK": "WEEK",
+    "DAYOFYEAR": "DOY",
+    "DAYOFMONTH": "DAY",
+    "DAYOFWEEK": "DOW",
+    "HOUR": "HOUR",
+    "MINUTE": "MINUTE",
+    "SECOND": "SECOND",
+}.items():
+
+    def _named(call: Call, arguments: list[Datum], context: EvaluationContext, unit: str = _of) -> Datum:
+        return _part(unit, call, arguments[0], call.args[0].type, context)
+
+    register(Function(_name, Signature(("time",)), _bigint, _named))
+
+
+# Rounding to units.
+
+_FIXED = {"DAY": "day", "HOUR": "hour", "MINUTE": "minute", "SECOND": "second", "MILLISECOND": "millisecond"}
+
+
+def _floor(values: Datum, unit: str) -> Datum:
+    if unit in _FIXED:
+        return pc.floor_temporal(values, unit=_FIXED[unit])
+    if unit in ("YEAR", "QUARTER", "MONTH"):
+        return pc.floor_temporal(values, unit=unit.lower())
+    if unit == "WEEK":
+        return pc.floor_temporal(values, unit="week", week_starts_monday=False)
+    years = {"DECADE": 10, "CENTURY": 100, "MILLENNIUM": 1000}[unit]
+    begin = 0 if unit == "DECADE" else 1
+    return mapped(values, lambda moment: _year_floor(moment, years, begin), values.type)
+
+
+def _year_floor(moment: datetime.datetime, years: int, begin: int) -> datetime.datetime:
+    return datetime.datetime((moment.year - begin) // years * years + begin, 1, 1)
+
+
+def _ceil(values: Datum, unit: str) -> Datum:
+    if unit in _FIXED:
+        return pc.ceil_temporal(values, unit=_FIXED[unit])
+    if unit == "WEEK":
+        return pc.ceil_temporal(values, unit="week", week_starts_monday=False)
+    return pc.ceil_temporal(values, unit=unit.lower())
+
+
+def _rounded(round_to: Callable[[Datum, str], Datum]) -> Callable[..., Datum]:
+    def kernel(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
+        kind = call.args[0].type
+        rounded = round_to(local(arguments[0], kind, context.time_zone), _unit(call.args[1]))
+        if isinstance(kind, LocalZonedTimestampType):
+            return local_to_utc(rounded, context.time_zone)
+        return rounded.cast(arrow_type(call.type), safe=False)
+
+    return kernel
+
+
+_TO_UNIT = Signature(("time", "symbol"))
+
+
+def _same(arguments: Sequence[Expression]) -> DataType:
+    return arguments[0].type
+
+
+register(Function("FLOOR TO", _TO_UNIT, _same, _rounded(_floor), syntax="FLOOR(a TO unit)"))
+register(Function("CEIL TO", _TO_UNIT, _same, _rounded(_ceil), syntax="CEIL(a TO unit)"))
+
+
+# Differences.
+
+_STEPS = {"WEEK": 7 * _DAY, "DAY": _DAY, "HOUR": 3_600_000, "MINUTE": 60_000, "SECOND": 1000, "MILLISECOND": 1}
+_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+
+
+def _int_of_times(arguments: Sequence[Expression]) -> DataType:
+    unit = _unit(arguments[0])
+    if unit not in _STEPS and unit not in _MONTHS:
+        raise FunctionError(f"TIMESTAMPDIFF knows {', '.join([*_MONTHS, *_STEPS])}, not {unit}.")
+    return IntType(is_nullable=any_nullable([argument.type for argument in arguments]))
+
+
+def _difference(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
+    unit = _unit(call.args[0])
+    first, second = (
+        local(values, argument.type, context.time_zone).cast(pa.timestamp("ms"), safe=False)
+        for values, argument in zip(arguments[1:], call.args[1:], strict=True)
+    )
+    if unit in _STEPS:
+        millis = pc.subtract(second.cast(pa.int64()), first.cast(pa.int64()))
+        return pc.divide(millis, _STEPS[unit]).cast(pa.int32(), safe=False)
+    step = _MONTHS[unit]
+    return by_value(lambda a, b: _months_between(a, b, step))(call, [first, second], context)
+
+
+def _months_between(first: datetime.datetime, second: datetime.datetime, step: int) -> int:
+    """Whole months: the last one counts when its day and time have come."""
+    months = (second.year - first.year) * 12 + second.month - first.month
+    shifted = add_months(first, months)
+    if months > 0 and shifted > second:
+        months -= 1
+    elif months < 0 and shifted < second:
+        months += 1
+    return int(months / step)
+
+
+register(Function("TIMESTAMPDIFF", Signature(("symbol", "time", "time")), _int_of_times, _difference, syntax=None))
+
+
+def _added_type(arguments: Sequence[Expression]) -> DataType:
+    unit, kind = _unit(arguments[0]), arguments[2].type
+    nullable = any_nullable([argument.type for argument in arguments])
+    if isinstance(kind, DateType) and unit in ("HOUR", "MINUTE", "SECOND", "MILLISECOND"):
+        return TimestampType(0 if unit != "MILLISECOND" else 3, is_nullable=nullable)
+    return kind.with_nullability(nullable)
+
+
+def _added(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
+    unit, kind = _unit(call.args[0]), arrow_type(call.type)
+    number, values = arguments[1], arguments[2]
+    if isinstance(call.type, TimestampType) and isinstance(call.args[2].type, DateType):
+        values = values.cast(pa.timestamp("ms"))
+    if unit in _MONTHS:
+        step = _MONTHS[unit]
+        return by_value(lambda value, months: add_months(value, months * step))(call, [values, number], context)
+    millis = pc.multiply(number.cast(pa.int64()), _STEPS[unit])
+    if pa.types.is_date(values.type):
+        return pc.add(values.cast(pa.timestamp("ms")), millis.cast(pa.duration("ms"))).cast(kind, safe=False)
+    return pc.add(values, millis.cast(pa.duration("ms")).cast(pa.duration(kind.unit)))
+
+
+register(Function("TIMESTAMPADD", Signature(("symbol", "integer", "time")), _added_type, _added))
+
+
+# Text.
+
+
+def _formatted(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
+    moments = local(arguments[0], call.args[0].type, context.time_zone)
+    if pa.types.is_timestamp(moments.type) and moments.type.unit == "ns":
+        moments = moments.cast(pa.timestamp("us"), safe=False)
+    return by_value(format_time)(call, [moments, arguments[1]], context)
+
+
+register(Function("DATE_FORMAT", Signature(("date", "string")), string_result, _formatted))
+
+
+def _to_date(text: str, pattern: str | None = None) -> datetime.date | None:
+    if pattern is None:
+        return read_date(text)
+    found = parse_time(text, pattern)
+    return found.date() if found is not None else None
+
+
+register(Function("TO_DATE", Signature(("string", "string"), optional=1), lambda a: DateType(), by_value(_to_date)))
+
+
+def _to_timestamp(text: str, pattern: str | None = None) -> datetime.datetime | None:
+    if pattern is not None:
+        return parse_time(text, pattern)
+    nanos = read_timestamp(text, 3)
+    return _EPOCH + datetime.timedelta(milliseconds=nanos // 1_000_000) if nanos is not None else None
+
+
+register(
+    Function(
+        "TO_TIMESTAMP",
+        Signature(("string", "string"), optional=1),
+        lambda arguments: TimestampType(3),
+        by_value(_to_timestamp),
+    )
+)
+
+
+def _to_moment(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
+    digits = call.args[1] if len(call.args) > 1 else Literal(3, IntType())
+    scale = 1 if isinstance(digits, Literal) and digits.value == 3 else 1000
+    values = arguments[0].cast(pa.int64(), safe=False)
+    return pc.multiply(values, scale).cast(pa.timestamp("ms", "UTC"))
+
+
+register(
+    Function(
+        "TO_TIMESTAMP_LTZ",
+        Signature(("numeric", "integer"), optional=1),
+        lambda arguments: LocalZonedTimestampType(3),
+        _to_moment,
+    )
+)
+
+
+def _from_unix(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
+    zone = ZoneInfo(context.time_zone)
+
+    def one(seconds: int, pattern: str = "yyyy-MM-dd HH:mm:ss") -> str:
+        moment = datetime.datetime.fromtimestamp(seconds, zone).replace(tzinfo=None)
+        return format_time(moment, pattern)
+
+    return by_value(one)(call, arguments, context)
+
+
+register(Function("FROM_UNIXTIME", Signature(("numeric", "string"), optional=1), maybe_string, _from_unix))
+
+
+def _unix(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
+    if not arguments:
+        return pa.scalar(int(context.now), pa.int64())
+    zone = ZoneInfo(context.time_zone)
+
+    def one(text: str, pattern: str = "yyyy-MM-dd HH:mm:ss") -> int:
+        moment = parse_time(text, pattern)
+        return -(2**63) if moment is None else int(moment.replace(tzinfo=zone).timestamp())
+
+    return by_value(one)(call, arguments, context)
+
+
+register(
+    Function(
+        "UNIX_TIMESTAMP",
+        Signature(("string", "string"), optional=2),
+        _bigint,
+        _unix,
+        deterministic=False,
+    )
+)
+
+
+def _converted(text: str, source: str, target: str) -> str | None:
+    moment = parse_time(text, "yyyy-MM-dd HH:mm:ss")
+    if moment is None:
+        return None
+    there = moment.replace(tzinfo=ZoneInfo(source)).astimezone(ZoneInfo(target))
+    return format_time(there.replace(tzinfo=None), "yyyy-MM-dd HH:mm:ss")
+
+
+register(
+    Function("CONVERT_TZ", Signature(("string", "string", "string")), maybe_string, by_value(_converted), can_fail=True)
+)
+
+
+# Now.
+
+
+def _now(kind: DataType, of: Callable[[datetime.datetime], Any]) -> Callable[..., Datum]:
+    def kernel(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
+        moment = datetime.datetime.fromtimestamp(context.now, ZoneInfo(context.time_zone))
+        return pa.scalar(of(moment.replace(microsecond=moment.microsecond // 1000 * 1000)), arrow_type(kind))
+
+    return kernel
+
+
+def _plain(moment: datetime.datetime) -> datetime.datetime:
+    return moment.replace(tzinfo=None)
+
+
+for _name, _kind, _of_now in (
+    ("CURRENT_DATE", DateType(is_nullable=False), datetime.datetime.date),
+    ("CURRENT_TIME", TimeType(0, is_nullable=False), lambda moment: moment.time().replace(microsecond=0)),
+    ("LOCALTIME", TimeType(0, is_nullable=False), lambda moment: moment.time().replace(microsecond=0)),
+    ("LOCALTIMESTAMP", TimestampType(3, is_nullable=False), _plain),
+    ("CURRENT_TIMESTAMP", LocalZonedTimestampType(3, is_nullable=False), lambda moment: moment),
+    ("NOW", LocalZonedTimestampType(3, is_nullable=False), lambda moment: moment),
+    ("CURRENT_ROW_TIMESTAMP", LocalZonedTimestampType(3, is_nullable=False), lambda moment: moment),
+):
+
+    def _always(arguments: Sequence[Expression], kind: DataType = _kind) -> DataType:
+        return kind
+
+    register(Function(_name, Signature(()), _always, _now(_kind, _of_now), deterministic=False))

@@ -1,0 +1,149 @@
+"""Java's patterns for dates and times: ``yyyy-MM-dd HH:mm:ss.SSS``."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+import functools
+import re
+from collections.abc import Callable
+
+from firesteel.errors import FailureKind, ProgramError
+
+__all__ = ["TimeFormatError", "format_time", "parse_time"]
+
+
+class TimeFormatError(ProgramError):
+    """A pattern with letters that have no meaning here."""
+
+    kind = FailureKind.PERMANENT
+
+
+_TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']")
+_MONTHS = list(calendar.month_abbr), list(calendar.month_name)
+_DAYS = list(calendar.day_abbr), list(calendar.day_name)
+Write = Callable[[datetime.datetime], str]
+
+
+@functools.lru_cache(maxsize=128)
+def _writers(pattern: str) -> tuple[Write, ...]:
+    return tuple(_writer(match) for match in _TOKEN.finditer(pattern))
+
+
+def _writer(match: re.Match[str]) -> Write:
+    text = match[0]
+    if match[1] is not None:
+        quoted = match[1].replace("''", "'") or "'"
+        return lambda moment: quoted
+    if match[2] is None:
+        return lambda moment: text
+    letter, size = match[2], len(text)
+    numbers: dict[str, Callable[[datetime.datetime], int]] = {
+        "d": lambda moment: moment.day,
+        "D": lambda moment: moment.timetuple().tm_yday,
+        "H": lambda moment: moment.hour,
+        "k": lambda moment: moment.hour or 24,
+        "h": lambda moment: moment.hour % 12 or 12,
+        "K": lambda moment: moment.hour % 12,
+        "m": lambda moment: moment.minute,
+        "s": lambda moment: moment.second,
+    }
+    if letter in numbers:
+        number = numbers[letter]
+        return lambda moment: f"{number(moment):0{size}d}"
+    if letter in "yu":
+        if size == 2:
+            return lambda moment: f"{moment.year % 100:02d}"
+        return lambda moment: f"{moment.year:0{size}d}"
+    if letter in "ML":
+        if size <= 2:
+            return lambda moment: f"{moment.month:0{size}d}"
+        return lambda moment: _MONTHS[size > 3][moment.month]
+    if letter == "E":
+        return lambda moment: _DAYS[size > 3][moment.weekday()]
+    if letter == "S":
+        return lambda moment: f"{moment.microsecond:06d}000"[:size]
+    if letter == "a":
+        return lambda moment: "AM" if moment.hour < 12 else "PM"
+    raise TimeFormatError(f"The letter {letter!r} of the pattern has no meaning here; in quotes it is itself.")
+
+
+def format_time(moment: datetime.datetime, pattern: str) -> str:
+    """A date and time as text.
+
+    >>> import datetime
+    >>> format_time(datetime.datetime(2024, 1, 2, 15, 4), "yyyy-MM-dd 'at' h:mm a")
+    '2024-01-02 at 3:04 PM'
+    """
+    return "".join(write(moment) for write in _writers(pattern))
+
+
+_GROUPS = {
+    "d": "day",
+    "H": "hour",
+    "m": "minute",
+    "s": "second",
+    "h": "half",
+    "S": "fraction",
+    "M": "month",
+    "L": "month",
+    "y": "year",
+    "u": "year",
+    "a": "part",
+    "E": "weekday",
+}
+
+
+@functools.lru_cache(maxsize=128)
+def _reader(pattern: str) -> re.Pattern[str]:
+    parts = []
+    for match in _TOKEN.finditer(pattern):
+        text, letter = match[0], match[2]
+        if match[1] is not None:
+            parts.append(re.escape(match[1].replace("''", "'") or "'"))
+        elif letter is None:
+            parts.append(re.escape(text))
+        elif letter not in _GROUPS:
+            raise TimeFormatError(f"The letter {letter!r} of the pattern has no meaning here; in quotes it is itself.")
+        else:
+            parts.append(f"(?P<{_GROUPS[letter]}>{_read_as(letter, len(text))})")
+    return re.compile("".join(parts))
+
+
+def _read_as(letter: str, size: int) -> str:
+    if letter in "ML" and size > 2:
+        return r"[A-Za-z]+"
+    if letter in "aE":
+        return r"[A-Za-z]+"
+    if letter in "yu":
+        return rf"\d{{{size}}}" if size != 1 else r"\d{1,4}"
+    return rf"\d{{{size}}}" if size > 1 else r"\d{1,2}"
+
+
+def parse_time(text: str, pattern: str) -> datetime.datetime | None:
+    """A date and time out of text; None if it is not written like that.
+
+    >>> parse_time("02/01/2024 03", "dd/MM/yyyy HH")
+    datetime.datetime(2024, 1, 2, 3, 0)
+    """
+    match = _reader(pattern).fullmatch(text.strip())
+    if match is None:
+        return None
+    found = match.groupdict()
+    year = int(found.get("year") or 1970)
+    if found.get("year") is not None and len(found["year"]) == 2:
+        year += 2000
+    month_text = found.get("month") or "1"
+    try:
+        month = int(month_text) if month_text.isdigit() else _MONTHS[len(month_text) > 3].index(month_text.title())
+        hour = int(found.get("hour") or 0)
+        if found.get("half") is not None:
+            hour = int(found["half"]) % 12 + (12 if (found.get("part") or "AM").upper() == "PM" else 0)
+        micros = int((found.get("fraction") or "").ljust(6, "0")[:6])
+        day, minute, second = (int(found.get(name) or default) for name, default in _SMALL)
+        return datetime.datetime(year, month, day, hour, minute, second, micros)
+    except ValueError:
+        return None
+
+
+_SMALL = (("day", 1), ("minute", 0), ("second", 0))
