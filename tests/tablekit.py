@@ -39,12 +39,16 @@ class Stub:
         self.tables: dict[str, Any] = {}
         self.emitted: list[pa.RecordBatch] = []
         self.watermark = -(1 << 60)
+        self.now = 0
 
     def timer_service(self) -> Any:
         return self
 
     def current_watermark(self) -> int:
         return self.watermark
+
+    def current_processing_time(self) -> int:
+        return self.now
 
     def get_metrics_group(self) -> Any:
         return self

@@ -36,9 +36,11 @@ def floored(segments: Segments, signs: Array, base: Array) -> tuple[Array, Array
 class DistinctValues:
     """How often each group has each value."""
 
-    def __init__(self, key_types: Sequence[pa.DataType], parts: Sequence[pa.DataType]) -> None:
+    def __init__(
+        self, key_types: Sequence[pa.DataType], parts: Sequence[pa.DataType], time_to_live: int | None = None
+    ) -> None:
         """``parts``: what a group is known by besides the stream's key, and the type of the values."""
-        self.table = SlotTable(key_types, [SlotColumn("count", pa.int64(), np.int64)], parts)
+        self.table = SlotTable(key_types, [SlotColumn("count", pa.int64(), np.int64)], parts, time_to_live)
 
     def weights(self, codes: Array, keys: list[pa.Array], column: pa.Array, weights: Array | None) -> Array:
         """For each row 1 if its value is new to the group, -1 if the group has lost it, else 0.

@@ -28,8 +28,9 @@ class GroupAggregateOperator(StreamOperator[GroupAggregate]):
         spec = self.spec
         key_types = [spec.input.field(key).type for key in spec.keys]
         context = cast(OperatorContext, runtime_context)
-        self._groups = Groups(context, key_types, spec.calls, spec.input, spec.retracts)
-        self._always_changed = any(one.counts_rows for one in self._groups.calls)
+        self._groups = Groups(context, key_types, spec.calls, spec.input, spec.retracts, time_to_live=spec.state_ttl)
+        # Who keeps results for as long as they change needs to hear of them.
+        self._always_changed = spec.state_ttl is not None or any(one.counts_rows for one in self._groups.calls)
         self._bundle: list[tuple[Array, Array, list[Values]]] = []
         """With mini-batch: groups that were touched, whether they existed before, and their results before."""
         self._touched = np.zeros(0, bool)
@@ -41,6 +42,8 @@ class GroupAggregateOperator(StreamOperator[GroupAggregate]):
         self._flush()
 
     def process(self, records: Records) -> None:
+        if self.spec.state_ttl is not None:
+            self._groups.expire(self.context.timer_service().current_processing_time())
         results = []
         for batch in records.values:
             for at in range(0, batch.num_rows, PIECE):

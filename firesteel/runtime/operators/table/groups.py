@@ -74,6 +74,7 @@ class Groups:
         input: pa.Schema,
         retracts: bool,
         parts: Sequence[pa.DataType] = (),
+        time_to_live: int | None = None,
     ) -> None:
         """``parts``: what a group is known by besides the key of the stream."""
         self._retracts = retracts
@@ -85,10 +86,17 @@ class Groups:
             if not one.counts_rows:
                 columns += [_named(column, f"{number} {column.name}") for column in one.accumulator.columns]
             if call.argument is not None and (call.distinct or isinstance(one.accumulator, RetractingExtreme)):
-                one.distinct = DistinctValues(key_types, [*parts, input.field(call.argument).type])
+                one.distinct = DistinctValues(key_types, [*parts, input.field(call.argument).type], time_to_live)
                 context.keep_columns(f"distinct {number}", one.distinct.table)
-        self.table = SlotTable(key_types, columns, parts)
+        self.table = SlotTable(key_types, columns, parts, time_to_live)
         context.keep_columns("groups", self.table)
+
+    def expire(self, now: int) -> None:
+        """Forgets groups, and values of them, that were not changed for too long."""
+        self.table.expire(now)
+        for one in self.calls:
+            if one.distinct is not None:
+                one.distinct.table.expire(now)
 
     def results(self, slots: Array) -> list[Values]:
         """Of each call in some groups."""

@@ -62,12 +62,16 @@ class JoinOperator(StreamOperator[Join]):
         self._outer = _OUTER[self._kind]
         self._filters = self._kind in ("SEMI", "ANTI")
         self._keys = (spec.left_keys, spec.right_keys)
-        self._sides = (JoinSide(spec.left, spec.left_keys), JoinSide(spec.right, spec.right_keys))
+        left, right = spec.state_ttl
+        self._sides = (JoinSide(spec.left, spec.left_keys, left), JoinSide(spec.right, spec.right_keys, right))
         for name, side in zip(("left", "right"), self._sides, strict=True):
             context.keep_columns(name, side.table)
         self._both = pa.schema([*spec.left, *_renamed(spec.left, spec.right)])
 
     def process(self, records: Records) -> None:
+        if self.spec.state_ttl != (None, None):
+            for side in self._sides:
+                side.table.expire(self.context.timer_service().current_processing_time())
         results = [result for batch in records.values if (result := self._join(batch, records.input)) is not None]
         if results:
             self.context.emit(results)

@@ -24,7 +24,7 @@ class JoinSide:
     Rows of one key are a chain: each knows the one before it. Chains are not stored, but made anew after a restart.
     """
 
-    def __init__(self, schema: pa.Schema, keys: tuple[int, ...]) -> None:
+    def __init__(self, schema: pa.Schema, keys: tuple[int, ...], time_to_live: int | None = None) -> None:
         self._keys = keys
         self._schema = schema
         self._others = [at for at in range(len(schema)) if at not in keys]
@@ -34,6 +34,7 @@ class JoinSide:
             self._key_types,
             [SlotColumn("count", pa.int64(), np.int64), SlotColumn("degree", pa.int64(), np.int64)],
             [schema.field(at).type for at in self._others],
+            time_to_live,
         )
         self._generation = -1
 

@@ -107,11 +107,13 @@ class RankOperator(StreamOperator[Rank]):
     def open(self, runtime_context: RuntimeContext) -> None:
         spec, context = self.spec, cast(OperatorContext, runtime_context)
         key_types = [spec.input.field(key).type for key in spec.keys]
-        self._table = SlotTable(key_types, [_Lists.of(spec)])
+        self._table = SlotTable(key_types, [_Lists.of(spec)], time_to_live=spec.state_ttl)
         context.keep_columns("partitions", self._table)
         self._out: list[tuple[int, tuple[Any, ...]]] = []
 
     def process(self, records: Records) -> None:
+        if self.spec.state_ttl is not None:
+            self._table.expire(self.context.timer_service().current_processing_time())
         for batch in records.values:
             self._process(batch)
         if self._out:

@@ -77,6 +77,9 @@ class GroupAggregate:
     update_before: bool = True
     """Whether -U rows are wanted: not if they go to an upsert sink."""
     mini_batch: bool = False
+    state_ttl: int | None = None
+    """Milliseconds of processing time after which a group that did not change is forgotten and emits nothing. As in
+    Flink, rows that leave a group's results as they are then emit them again."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,8 @@ class Join:
     """Of the result."""
     condition: ColumnExpression | None = None
     """Over the columns of both."""
+    state_ttl: tuple[int | None, int | None] = (None, None)
+    """For each side: milliseconds of processing time after which a row that did not change is forgotten."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +171,8 @@ class Rank:
     update_before: bool = True
     last_wins: bool = False
     """Whether of rows with equal order the one that came last is first."""
+    state_ttl: int | None = None
+    """Milliseconds of processing time after which a partition that did not change is forgotten."""
 
 
 @dataclass(frozen=True)

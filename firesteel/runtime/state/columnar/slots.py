@@ -95,9 +95,14 @@ class SlotTable:
         key_types: Sequence[pa.DataType],
         columns: Sequence[SlotColumn],
         parts: Sequence[pa.DataType] = (),
+        time_to_live: int | None = None,
     ) -> None:
         """``parts``: what a slot belongs to besides the key that the stream is keyed by. A slot's key then is the
-        stream's key and these."""
+        stream's key and these. ``time_to_live``: milliseconds after its last change at which a slot expires."""
+        self.time_to_live = time_to_live
+        self._now = 0
+        if time_to_live is not None:
+            columns = [*columns, SlotColumn("$used", pa.int64(), np.int64)]
         self.columns = tuple(columns)
         self.generation = 0
         """Another number after the slots were renumbered."""
@@ -170,6 +175,8 @@ class SlotTable:
         """These slots have values, which may have changed."""
         self.alive[slots] = True
         self._dirty[slots] = True
+        if self.time_to_live is not None:
+            self.values[-1][slots] = self._now
 
     def remove(self, slots: Slots) -> None:
         """These slots have no values any more."""
@@ -177,6 +184,16 @@ class SlotTable:
         self._dirty[slots] = True
         for values, column in zip(self.values, self.columns, strict=True):
             values[slots] = column.initial
+
+    def expire(self, now: int) -> None:
+        """Removes what was not changed for too long, at this processing time. Changes from now on are of this time."""
+        if self.time_to_live is None or now == self._now:
+            return
+        self._now = now
+        size = self.size
+        old = self.alive[:size] & (self.values[-1][:size] + self.time_to_live <= now)
+        if old.any():
+            self.remove(np.flatnonzero(old))
 
     # Reading
 
