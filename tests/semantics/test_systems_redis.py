@@ -208,7 +208,7 @@ def test_the_program_of_the_page_runs(redis: RedisDb, tmp_path: Path, monkeypatc
 # Servers that die
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_the_server_is_killed_and_every_number_is_there_once(redis: RedisDb) -> None:
     total = 800
     env = memory_environment(2, config={"firesteel.batch.max-records": "50"})
@@ -222,9 +222,9 @@ def test_the_server_is_killed_and_every_number_is_there_once(redis: RedisDb) -> 
         def there(reached: int = reached) -> bool:
             return bool(redis.client.llen("copies") >= reached)
 
-        assert eventually(there, 60)
+        assert eventually(there)
         redis.server.crash(seconds_down)
-    assert eventually(lambda: redis.client.llen("copies") >= total, 60)
+    assert eventually(lambda: redis.client.llen("copies") >= total)
     job.cancel().result()
     for key in ("numbers", "copies"):
         assert Counter(map(int, redis.client.lrange(key, 0, -1))) == Counter(range(total))
