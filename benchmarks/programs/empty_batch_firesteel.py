@@ -1,7 +1,8 @@
 """What a micro-batch costs that has next to nothing to do, part by part, with one and three keyed stages.
 
 A socket sends a line now and then. Each makes a micro-batch of a single record, and Spark tells how long it
-spent in which part of it.
+spent in which part of it. How much processor time that took, of which processes and threads, means something on a
+machine that others use, too.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from measure import report
+from processes import processor_ms
 
 from firesteel.common import Types
 from firesteel.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
@@ -53,7 +55,7 @@ def progresses() -> list[dict[str, Any]]:
 
 
 def measure(stages: int) -> dict[str, float]:
-    """The median milliseconds of every part of a micro-batch."""
+    """The median milliseconds of every part of a micro-batch, and the milliseconds of processor time it took."""
     ended = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=serve, args=(server, ended), daemon=True).start()
@@ -65,15 +67,20 @@ def measure(stages: int) -> dict[str, float]:
         stream.filter(lambda line: False).print()
         client = env.execute_async(f"{stages} keyed stages")
         deadline = time.monotonic() + options.timeout
+        before, counted = processor_ms(), 0
         while len(found := progresses()) < options.warm_up + options.batches:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"only {len(found)} micro-batches in {options.timeout} s")
+            if len(found) <= options.warm_up:
+                before, counted = processor_ms(), len(found)
             time.sleep(0.5)
+        used, counted = processor_ms() - before, len(found) - counted
         client.cancel().result()
         ended.set()
     durations = [progress["durationMs"] for progress in found[options.warm_up :]]
     parts = sorted({part for duration in durations for part in duration})
-    return {part: statistics.median(duration.get(part, 0) for duration in durations) for part in parts}
+    times = {part: statistics.median(duration.get(part, 0) for duration in durations) for part in parts}
+    return {**times, **{f"processor: {kind}": total / counted for kind, total in sorted(used.items())}}
 
 
 report({"one_keyed_stage_ms": measure(1), "three_keyed_stages_ms": measure(3)})

@@ -1,9 +1,10 @@
-"""The memory of an engine's processes, read from /proc."""
+"""The memory and the processor time of an engine's processes, read from /proc."""
 
 import os
 import re
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,6 +75,38 @@ def highest(pid: int) -> int:
     except OSError:
         return 0
     return int(found[1]) * 1024 if found else 0
+
+
+THREADS = {"C1 ": "compilers", "C2 ": "compilers", "stream exec": "planning", "Executor task": "tasks in the JVM"}
+"""Threads of the JVM, by how their names begin."""
+
+
+def processor_ms() -> Counter[str]:
+    """The processor time so far of this process and all below it, in milliseconds by what it was for."""
+    found: Counter[str] = Counter()
+    for pid in {os.getpid(), *descendants(os.getpid())}:
+        used = _ticks(Path(f"/proc/{pid}/stat"))
+        if role(pid) == JVM:
+            known: Counter[str] = Counter()
+            for thread in Path(f"/proc/{pid}/task").glob("[0-9]*/stat"):
+                ticks = _ticks(thread)
+                for name, kind in THREADS.items():
+                    known[kind] += ticks[1] if ticks[0].startswith(name) else 0
+            found += known
+            found["the rest of the JVM"] += max(0, used[1] - known.total())
+        else:
+            found["this process" if pid == os.getpid() else "Python workers"] += used[1]
+    return Counter({kind: ticks * 1000 // os.sysconf("SC_CLK_TCK") for kind, ticks in found.items()})
+
+
+def _ticks(stat: Path) -> tuple[str, int]:
+    """Name and processor time of a process or thread; nothing of one that has ended."""
+    try:
+        name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
+    except OSError:
+        return "", 0
+    fields = rest.split()
+    return name, int(fields[11]) + int(fields[12])
 
 
 class Sampler(threading.Thread):

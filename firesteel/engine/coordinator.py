@@ -7,6 +7,7 @@ batch runs; from two offsets every task's share follows, so a replayed batch rea
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -185,9 +186,15 @@ class Coordinator:
                 return start
             now = time.monotonic()
             idle = now - self._planned_at
-            time.sleep(next((wait for seconds, wait in WAITS if idle < seconds), LONGEST_WAIT))
+            wait = next((wait for seconds, wait in WAITS if idle < seconds), LONGEST_WAIT)
+            time.sleep(min(wait, self._until_timer(start, feedback.wake_at)))
             if feedback.hold or now - asked >= self._patience * (10 if idle >= QUIET else 1):
                 return start
+
+    def _until_timer(self, start: Offset, wake_at: int | None) -> float:
+        """In how many seconds the next timer comes due."""
+        left = math.inf if wake_at is None else (wake_at - self._clock.read(start["time"])) / 1000
+        return left if left > 0 else math.inf
 
     def _next_batch(self, start: Offset, feedback: CoordinatorFeedback) -> Offset | None:
         """The offset after a batch with all there is to do now; None where there is nothing."""

@@ -234,6 +234,14 @@ class TestPatience:
         first = c.next(c.initial())
         assert c.next(first)["time"] == pytest.approx(1300, abs=25)
 
+    def test_a_timer_of_an_idle_job_is_not_late(self, slept: list[float]) -> None:
+        never = DataGeneratorSource(lambda n: n, records_per_second=0.0001)
+        clock = ProcessingClock(lambda: int(1000 + sum(slept) * 1000), lambda: sum(slept))
+        build = lambda env: env.from_source(never, NONE, "n").print()  # noqa: E731
+        c = coordinator(build, 1, patience=100.0, wake_at=lambda: 91_047, clock=clock)
+        first = c.next(c.initial())
+        assert c.next(first)["time"] == pytest.approx(91_047, abs=2)
+
     @pytest.mark.parametrize("instruction", ["hold", "drain", "leave"])
     def test_an_instruction_ends_it(self, slept: list[float], instruction: str) -> None:
         feedback = lambda: CoordinatorFeedback(**({instruction: True} if sum(slept) > 0.1 else {}))  # noqa: E731
