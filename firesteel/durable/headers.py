@@ -2,7 +2,7 @@
 
 A header is read when a batch begins and written when it ends. The records of an operator are its memory in between:
 tables and timers change the dicts and sets in them in place. ``shapes`` belong to the tables, each of which knows what
-is in its own (:class:`LogShape`, :class:`PagesShape`); all of it is plain data.
+is in its own (:class:`LogShape`, :class:`PagesShape`, :class:`SlotsShape`); all of it is plain data.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ __all__ = [
     "LogShape",
     "OperatorHeader",
     "PagesShape",
+    "SlotsShape",
     "StateHeader",
     "StateSchema",
     "StoreHeader",
@@ -45,6 +46,22 @@ class PagesShape(TypedDict, total=False):
 
 """What a table in pages says of itself: how many entries, pages and bytes there are; how many entries a page may have,
 where that is limited; the page that is looked through next for expired entries."""
+
+
+SlotsShape = TypedDict(
+    "SlotsShape",
+    {
+        "segments": dict[int, int],
+        "segment bytes": dict[int, int],
+        "bytes": int,
+        "last": int,
+        "keys": int,
+        "places": bool,
+    },
+    total=False,
+)
+"""What a table of columns says of itself: as a log; how many columns the key of the stream has; whether a row's place
+is a tuple that begins with that key."""
 
 
 @dataclass(frozen=True)
