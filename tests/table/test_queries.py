@@ -181,6 +181,9 @@ def test_insert_into_print_and_blackhole(env: TableEnvironment, capsys: Any) -> 
         ("SELECT k FROM t UNION ALL SELECT s, k FROM t", "1 columns and 2 columns do not go together"),
         ("SELECT k FROM t UNION ALL SELECT s FROM t", "column k has no common type: INT and STRING"),
         ("SELECT CAST(k AS DATE) FROM t", "INT cannot be cast to DATE."),
+        ("SELECT * FROM t ORDER BY k", "ORDER BY needs a LIMIT. (line 1, column 26)"),
+        ("SELECT * FROM t a JOIN t b", "INNER JOIN needs a condition"),
+        ("SELECT k FROM t a JOIN t b ON a.k = b.k", "Column k is in a and b: write which of them is meant."),
         ("SELECT INTERVAL 'x' DAY", "'x' is no interval DAY."),
         ("SELECT DATE '2024-02-30'", "is no date"),
         ("INSERT INTO t SELECT 1, 'a', 1e0", "is a view: rows go into tables."),
@@ -197,11 +200,11 @@ def test_errors_name_the_place_and_near_names(query: str, expected: str, env: Ta
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("SELECT * FROM t a JOIN t b ON a.k = b.k", "joins. (line 1, column 15)"),
-        ("SELECT * FROM t ORDER BY k", "ORDER BY in a stream"),
-        ("SELECT * FROM t LIMIT 1", "LIMIT and OFFSET"),
+        ("SELECT * FROM t NATURAL JOIN t AS u", "NATURAL JOIN and USING. (line 1, column 15)"),
+        ("SELECT k FROM t, UNNEST(ARRAY[1]) AS u (x)", "UNNEST. (line 1, column 18)"),
         ("SELECT k FROM t WHERE k IN (SELECT 1)", "IN with a query"),
-        ("SELECT ROW_NUMBER() OVER (ORDER BY k) FROM t", "OVER windows"),
+        ("SELECT ROW_NUMBER() OVER (ORDER BY k) FROM t", "ROW_NUMBER() without a limit."),
+        ("SELECT SUM(k) OVER (ORDER BY k) FROM t", "OVER windows of SUM"),
         ("SELECT * FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(k), INTERVAL '1' DAY))", "table functions and windows"),
         ("SELECT k FROM t EXCEPT SELECT k FROM t", "EXCEPT"),
         ("SELECT k FROM t GROUP BY ROLLUP (k)", "ROLLUP"),
@@ -242,3 +245,74 @@ def test_settings_by_sql(env: TableEnvironment) -> None:
 def test_batch_mode_is_refused() -> None:
     with pytest.raises(SqlError, match="Not supported yet: batch mode"):
         TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+
+
+@pytest.fixture
+def orders(env: TableEnvironment) -> TableEnvironment:
+    env.create_temporary_view("a", env.from_elements([(1, "x"), (2, "y"), (3, "z")], ["k", "s"]))
+    env.create_temporary_view("b", env.from_elements([(1, 10), (1, 11), (3, 30), (4, 40)], ["k", "v"]))
+    return env
+
+
+def final(env: TableEnvironment, query: str) -> list[tuple[Any, ...]]:
+    """What is left of the changelog; every row that is taken back was there."""
+    kept: list[tuple[Any, ...]] = []
+    for kind, row in rows(env, query):
+        if kind in ("+I", "+U"):
+            kept.append(row)
+        else:
+            kept.remove(row)
+    return sorted(kept, key=repr)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT a.s, b.v FROM a JOIN b ON a.k = b.k", [("x", 10), ("x", 11), ("z", 30)]),
+        ("SELECT s, v FROM a, b WHERE a.k = b.k AND v < 30", [("x", 10), ("x", 11)]),
+        ("SELECT s, v FROM a LEFT JOIN b ON a.k = b.k AND v > 10", [("x", 11), ("y", None), ("z", 30)]),
+        ("SELECT s, v FROM a RIGHT JOIN b ON a.k = b.k WHERE v >= 30", [("z", 30), (None, 40)]),
+        (
+            "SELECT a.s, COUNT(v) FROM a FULL JOIN b ON a.k = b.k GROUP BY a.s",
+            [("x", 2), ("y", 0), ("z", 1), (None, 1)],
+        ),
+        ("SELECT a.k, b.k FROM a CROSS JOIN b WHERE a.k + 1 = b.k AND s <> 'q'", [(2, 3), (3, 4)]),
+        ("SELECT s, n FROM a JOIN (SELECT k, COUNT(*) AS n FROM b GROUP BY k) AS g ON g.k = a.k", [("x", 2), ("z", 1)]),
+        ("SELECT x.s, y.s FROM a x JOIN a y ON x.k < y.k", [("x", "y"), ("x", "z"), ("y", "z")]),
+    ],
+)
+def test_joins(query: str, expected: list[tuple[Any, ...]], orders: TableEnvironment) -> None:
+    assert final(orders, query) == sorted(expected, key=repr)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (
+            "SELECT k, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) AS n FROM b) WHERE n = 1",
+            [(1, 11), (3, 30), (4, 40)],
+        ),
+        (
+            "SELECT k, n FROM (SELECT k, ROW_NUMBER() OVER w n FROM b WINDOW w AS (ORDER BY v)) WHERE n > 1 AND n < 4",
+            [(1, 2), (3, 3)],
+        ),
+        ("SELECT * FROM b LIMIT 2", [(1, 10), (1, 11)]),
+        ("SELECT k, SUM(v) AS s FROM b GROUP BY k ORDER BY s DESC LIMIT 2 OFFSET 1", [(1, 21), (3, 30)]),
+        ("SELECT v FROM b ORDER BY -v FETCH FIRST 1 ROW ONLY", [(40,)]),
+    ],
+)
+def test_first_rows(query: str, expected: list[tuple[Any, ...]], orders: TableEnvironment) -> None:
+    assert final(orders, query) == sorted(expected, key=repr)
+
+
+def test_datagen_and_computed_columns(env: TableEnvironment) -> None:
+    env.execute_sql(
+        "CREATE TABLE g (a INT NOT NULL, b STRING, c AS a * 10) WITH ('connector' = 'datagen',"
+        " 'fields.a.kind' = 'sequence',"
+        " 'fields.a.start' = '1', 'fields.a.end' = '3', 'fields.b.length' = '4')"
+    )
+    found = final(env, "SELECT a, c, CHAR_LENGTH(b) FROM g")
+    assert found == [(1, 10, 4), (2, 20, 4), (3, 30, 4)]
+    env.execute_sql("CREATE TABLE wrong (a INT) WITH ('connector' = 'datagen', 'number-of-row' = '3')")
+    with pytest.raises(SqlValidationError, match="no option 'number-of-row'"):
+        env.execute_sql("SELECT * FROM wrong")

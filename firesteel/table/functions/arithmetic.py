@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from firesteel.errors import FailureKind, ProgramError
+from firesteel.table.functions.binding import FunctionError
 from firesteel.table.functions.decimals import CONTEXT, fitted, quantized, to_decimal
 from firesteel.table.functions.evaluation import EvaluationContext
 from firesteel.table.functions.registry import Datum, Function, Signature, register
@@ -32,6 +33,8 @@ def _result(operator: str) -> Callable[[Sequence[Expression]], DataType]:
     def rule(arguments: Sequence[Expression]) -> DataType:
         found = arithmetic_type(operator, arguments[0].type, arguments[1].type)
         assert found is not None, "Signatures admit numbers only."
+        if operator == "%" and not all(isinstance(each.type, IntegralType | DecimalType) for each in arguments):
+            raise FunctionError(f"a % b takes exact numbers, got {arguments[0].type} and {arguments[1].type}.")
         return found
 
     return rule

@@ -97,7 +97,8 @@ def _rounded(rounding: str) -> Callable[..., Datum]:
         if isinstance(value, float):
             if not math.isfinite(value):
                 return value
-            return float(_quantized(Decimal(repr(value)), digits, rounding))
+            # BigDecimal has no negative zero.
+            return float(_quantized(Decimal(repr(value)), digits, rounding)) + 0.0
         return _quantized(value, digits, rounding)
 
     by_values = by_value(one)

@@ -257,7 +257,7 @@ class ExpressionResolver:
     def _function(self, node: syntax.FunctionCall) -> Expression:
         name = node.name.parts[-1].upper()
         if node.over is not None:
-            raise self.unsupported(node, "OVER windows")
+            return self.over(node, name)
         if name in KNOWN_AGGREGATES:
             return self.aggregate(node, name)
         if node.clauses:
@@ -282,6 +282,10 @@ class ExpressionResolver:
             blank = Literal(" ", CharType(1, is_nullable=False))
             args = [Literal("BOTH", CharType(4, is_nullable=False)), blank, *args]
         return self.bound(node, name, args)
+
+    def over(self, node: syntax.FunctionCall, name: str) -> Expression:
+        """A function over a window of rows, where there may be one."""
+        raise self.unsupported(node, "OVER windows")
 
     def aggregate(self, node: syntax.FunctionCall, name: str) -> Expression:
         """An aggregate function, where there may be one."""

@@ -7,9 +7,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.table.logical.expressions import AggregateCall, Expression, InputRef
-from firesteel.table.types.data_types import DataType, RowField, RowType
+from firesteel.table.types.data_types import BigIntType, DataType, RowField, RowType
 
-__all__ = ["Aggregate", "Filter", "Plan", "Project", "Scan", "UnionAll", "Values", "unique_names"]
+__all__ = [
+    "Aggregate",
+    "Filter",
+    "Join",
+    "Plan",
+    "Project",
+    "RowNumber",
+    "Scan",
+    "SortOrder",
+    "UnionAll",
+    "Values",
+    "unique_names",
+]
 
 
 @dataclass(frozen=True)
@@ -132,6 +144,66 @@ class Aggregate(Plan):
     @property
     def types(self) -> tuple[DataType, ...]:
         return (*(self.input.types[key] for key in self.keys), *(call.type for call in self.calls))
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True)
+class Join(Plan):
+    """Pairs of rows with equal keys for which a condition over the columns of both holds. ``kind`` is INNER, LEFT,
+    RIGHT, FULL, SEMI or ANTI; of the last two only the left columns stay."""
+
+    left: Plan
+    right: Plan
+    kind: str
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    condition: Expression | None
+    column_names: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.column_names
+
+    @property
+    def types(self) -> tuple[DataType, ...]:
+        left = [kind.nullable() if self.kind in ("RIGHT", "FULL") else kind for kind in self.left.types]
+        if self.kind in ("SEMI", "ANTI"):
+            return tuple(left)
+        return (*left, *(kind.nullable() if self.kind in ("LEFT", "FULL") else kind for kind in self.right.types))
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True)
+class SortOrder:
+    """A column that rows are ordered by."""
+
+    column: int
+    descending: bool = False
+    nulls_last: bool = False
+
+
+@dataclass(frozen=True)
+class RowNumber(Plan):
+    """The columns of the input, and the place of each row among those of its partition."""
+
+    input: Plan
+    partition: tuple[int, ...]
+    order: tuple[SortOrder, ...]
+    number_name: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return unique_names([*self.input.names, self.number_name])
+
+    @property
+    def types(self) -> tuple[DataType, ...]:
+        return (*self.input.types, BigIntType(is_nullable=False))
 
     @property
     def inputs(self) -> tuple[Plan, ...]:

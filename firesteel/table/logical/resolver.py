@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from firesteel.table.functions.binding import cast_to
+from firesteel.table.functions.binding import bind, cast_to
 from firesteel.table.logical.expression_resolver import ExpressionResolver
 from firesteel.table.logical.expressions import Expression, InputRef
 from firesteel.table.logical.grouping import AggregateResolver, has_aggregates
-from firesteel.table.logical.plan import Aggregate, Filter, Plan, Project, UnionAll, Values, unique_names
+from firesteel.table.logical.joins import joined, with_condition
+from firesteel.table.logical.plan import Aggregate, Filter, Plan, Project, RowNumber, UnionAll, Values, unique_names
+from firesteel.table.logical.ranking import RowNumberResolver, number, order_columns
 from firesteel.table.logical.scope import Scope, UnknownNameError
 from firesteel.table.sql import syntax
 from firesteel.table.sql.errors import NotSupportedError, SqlValidationError, near_names
@@ -48,11 +50,33 @@ class QueryResolver:
             plan = self._body(node.body)
         finally:
             self._ctes.pop()
-        if node.order:
-            raise self._unsupported(node.order[0], "ORDER BY in a stream, except by time or for Top-N")
         if node.limit is not None or node.offset is not None:
-            raise self._unsupported(node.limit or node.offset or node, "LIMIT and OFFSET")
+            return self._limited(node, plan)
+        if node.order:
+            message = "A stream has no end, so it cannot be sorted: ORDER BY needs a LIMIT."
+            raise self._invalid(node.order[0], message)
         return plan
+
+    def _limited(self, node: syntax.Query, plan: Plan) -> Plan:
+        """The first rows: those with the least places in the order."""
+        if node.limit is None:
+            raise self._invalid(node.offset or node, "OFFSET needs a LIMIT in a stream.")
+        limit, offset = self._count(node.limit), self._count(node.offset) if node.offset is not None else 0
+        scope = Scope.of(plan, None)
+        ordered, order = order_columns(plan, node.order, ExpressionResolver(scope, self._text))
+        numbered = RowNumber(ordered, (), order, "$row")
+        place = InputRef(len(numbered.names) - 1, numbered.types[-1])
+        bounds: list[Expression] = [bind("<=", [place, number(offset + limit)])]
+        if offset:
+            bounds.append(bind(">", [place, number(offset)]))
+        condition = bounds[0] if len(bounds) == 1 else bind("AND", bounds)
+        kept = numbered.refs()[: len(plan.names)]
+        return Project(Filter(numbered, condition), tuple(kept), plan.names)
+
+    def _count(self, node: syntax.Node) -> int:
+        if isinstance(node, syntax.Constant) and isinstance(node.value, int):
+            return node.value
+        raise self._invalid(node, "LIMIT and OFFSET take whole numbers.")
 
     def _body(self, node: syntax.Node) -> Plan:
         if isinstance(node, syntax.Select):
@@ -86,15 +110,15 @@ class QueryResolver:
             if has_aggregates(node.where):
                 raise self._invalid(node.where, "WHERE has no aggregates: HAVING filters groups.")
             condition = ExpressionResolver(scope, self._text).condition(node.where, "WHERE")
-            plan = Filter(plan, condition)
+            plan = with_condition(plan, condition)
         grouped = node.group_by is not None or node.having is not None or any(map(has_aggregates, node.items))
         plan = self._grouped(node, plan, scope) if grouped else self._projected(node, plan, scope)
         return distinct(plan) if node.distinct else plan
 
     def _projected(self, node: syntax.Select, plan: Plan, scope: Scope) -> Plan:
-        resolver = ExpressionResolver(scope, self._text)
+        resolver = RowNumberResolver(plan, scope, node.windows, self._text)
         expressions, names = self._items(node.items, resolver)
-        return Project(plan, tuple(expressions), unique_names(names))
+        return Project(resolver.plan, tuple(expressions), unique_names(names))
 
     def _items(
         self, items: Sequence[syntax.SelectItem], resolver: ExpressionResolver
@@ -153,13 +177,29 @@ class QueryResolver:
             plan = self._query(node.query)
             plan = self._with_columns(plan, node.column_aliases, node)
             return plan, Scope.of(plan, node.alias)
+        if isinstance(node, syntax.Join):
+            return self._join(node)
         what = {
-            syntax.Join: "joins",
             syntax.TableFunction: "table functions and windows",
             syntax.Unnest: "UNNEST",
             syntax.MatchRecognize: "MATCH_RECOGNIZE",
         }.get(type(node), type(node).__name__)
         raise self._unsupported(node, what)
+
+    def _join(self, node: syntax.Join) -> tuple[Plan, Scope]:
+        left, left_scope = self._relation(node.left)
+        right, right_scope = self._relation(node.right)
+        scope = left_scope.beside(right_scope, len(left.names))
+        kind = "INNER" if node.kind in ("CROSS", "COMMA") else node.kind
+        condition: Expression | None = None
+        if node.natural or node.using:
+            raise self._unsupported(node, "NATURAL JOIN and USING")
+        if node.condition is not None:
+            condition = ExpressionResolver(scope, self._text).condition(node.condition, "ON")
+        elif node.kind not in ("CROSS", "COMMA"):
+            raise self._invalid(node, f"{node.kind} JOIN needs a condition: ON ....")
+        plan = joined(left, right, kind, condition)
+        return plan, scope.retyped(plan.types)
 
     def _table(self, node: syntax.TableName) -> tuple[Plan, Scope]:
         if node.as_of is not None:

@@ -37,6 +37,15 @@ class Scope:
         pairs = zip(plan.names, plan.types, strict=True)
         return Scope([_Column(qualifier, name, index, kind) for index, (name, kind) in enumerate(pairs)])
 
+    def beside(self, other: Scope, width: int) -> Scope:
+        """These columns, and others behind ``width`` of them."""
+        moved = [_Column(each.qualifier, each.name, each.index + width, each.type) for each in other.columns]
+        return Scope([*self.columns, *moved])
+
+    def retyped(self, kinds: Sequence[DataType]) -> Scope:
+        """The same columns with the types of a plan: an outer join makes NULLs."""
+        return Scope([_Column(each.qualifier, each.name, each.index, kinds[each.index]) for each in self.columns])
+
     def star(self, qualifier: tuple[str, ...]) -> list[tuple[str, InputRef]]:
         """All columns, or those of one table."""
         wanted = qualifier[-1] if qualifier else None

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from firesteel.table.functions.binding import bind
 from firesteel.table.functions.registry import find
-from firesteel.table.logical.expressions import Call, Expression, InputRef, rewrite
+from firesteel.table.logical.expressions import Call, Expression, InputRef, Literal, columns_of, rewrite
+from firesteel.table.logical.joins import conjuncts
 from firesteel.table.logical.plan import Filter, Plan, Project
 
-__all__ = ["CalcPlan", "merged_calc"]
+__all__ = ["CalcPlan", "merged_calc", "place_limits"]
 
 
 @dataclass(frozen=True)
@@ -75,3 +76,45 @@ def _is_deterministic(expression: Expression) -> bool:
         return True
     function = find(expression.function)
     return (function is None or function.deterministic) and all(map(_is_deterministic, expression.args))
+
+
+def place_limits(calc: CalcPlan, place: int) -> tuple[int, int, Expression | None, bool] | None:
+    """From which to which place rows are wanted, what else is asked of them, and whether the place itself is. None if
+    there is no last place."""
+    start, end = 1, None
+    rest: list[Expression] = []
+    for part in conjuncts(calc.condition):
+        bound = _bound(part, place)
+        if bound is None:
+            rest.append(part)
+            continue
+        operator, number = bound
+        if operator in ("<=", "<", "="):
+            last = number - 1 if operator == "<" else number
+            end = last if end is None else min(end, last)
+        if operator in (">=", ">", "="):
+            start = max(start, number + 1 if operator == ">" else number)
+    if end is None:
+        return None
+    wanted = any(place in columns_of(each) for each in (*calc.expressions, *rest))
+    checked = None if not rest else rest[0] if len(rest) == 1 else bind("AND", rest)
+    return start, end, checked, wanted
+
+
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+
+
+def _bound(part: Expression, place: int) -> tuple[str, int] | None:
+    if not isinstance(part, Call) or part.function not in _TURNED:
+        return None
+    left, right = (_uncast(each) for each in part.args)
+    for first, second, operator in ((left, right, part.function), (right, left, _TURNED[part.function])):
+        if isinstance(first, InputRef) and first.index == place and isinstance(second, Literal):
+            return (operator, second.value) if isinstance(second.value, int) else None
+    return None
+
+
+def _uncast(expression: Expression) -> Expression:
+    while isinstance(expression, Call) and expression.function == "CAST":
+        expression = expression.args[0]
+    return expression

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from firesteel.table.logical.expressions import AggregateCall, Call, Expression, InputRef, Literal
-from firesteel.table.logical.plan import Aggregate, Filter, Plan, Project, Scan, UnionAll, Values
+from firesteel.table.logical.plan import Aggregate, Filter, Join, Plan, Project, RowNumber, Scan, UnionAll, Values
 from firesteel.table.physical.calcs import merged_calc
 
 __all__ = ["explained"]
 
 _INFIX = {"+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "AND", "OR", "||"}
+
+_JOINS = {"INNER": "InnerJoin", "LEFT": "LeftOuterJoin", "RIGHT": "RightOuterJoin", "FULL": "FullOuterJoin"}
 
 
 def explained(plans: Sequence[Plan]) -> str:
@@ -47,6 +49,15 @@ def _logical(plan: Plan) -> tuple[str, Sequence[Plan]]:
             f", {name}=[{call}]" for name, call in zip(plan.names[len(plan.keys) :], plan.calls, strict=True)
         )
         return f"LogicalAggregate(group=[{{{keys}}}]{calls})", plan.inputs
+    if isinstance(plan, Join):
+        places = zip(plan.left_keys, plan.right_keys, strict=True)
+        equal = [f"=(${a}, ${b + len(plan.left.names)})" for a, b in places]
+        parts = [*equal, *([str(plan.condition)] if plan.condition is not None else [])]
+        condition = parts[0] if len(parts) == 1 else f"AND({', '.join(parts)})" if parts else "true"
+        return f"LogicalJoin(condition=[{condition}], joinType=[{plan.kind.lower()}])", plan.inputs
+    if isinstance(plan, RowNumber):
+        fields = ", ".join(f"{name}=[${index}]" for index, name in enumerate(plan.input.names))
+        return f"LogicalProject({fields}, {plan.names[-1]}=[ROW_NUMBER()])", plan.inputs
     if isinstance(plan, UnionAll):
         return "LogicalUnion(all=[true])", plan.inputs
     assert isinstance(plan, Values)
@@ -90,6 +101,22 @@ def _executed(plan: Plan | _Exchange) -> tuple[str, Sequence[object]]:
         ]
         group = f"groupBy=[{', '.join(keys)}], " if keys else ""
         return f"GroupAggregate({group}select=[{', '.join([*keys, *calls])}])", (_Exchange(keys, plan.input),)
+    if isinstance(plan, Join):
+        sides = [*plan.left.names, *plan.right.names]
+        pairs = zip(plan.left_keys, plan.right_keys, strict=True)
+        equal = [f"({plan.left.names[a]} = {plan.right.names[b]})" for a, b in pairs]
+        checked = [_shown(plan.condition, sides)] if plan.condition is not None else []
+        where = " AND ".join([*equal, *checked]) or "true"
+        label = (
+            f"Join(joinType=[{_JOINS.get(plan.kind, plan.kind)}], where=[{where}], select=[{', '.join(plan.names)}])"
+        )
+        left = _Exchange([plan.left.names[key] for key in plan.left_keys], plan.left)
+        return label, (left, _Exchange([plan.right.names[key] for key in plan.right_keys], plan.right))
+    if isinstance(plan, RowNumber):
+        keys = [plan.input.names[key] for key in plan.partition]
+        order = ", ".join(f"{plan.input.names[o.column]} {'DESC' if o.descending else 'ASC'}" for o in plan.order)
+        label = f"Rank(rankType=[ROW_NUMBER], partitionBy=[{', '.join(keys)}], orderBy=[{order}])"
+        return label, (_Exchange(keys, plan.input),)
     if isinstance(plan, UnionAll):
         return f"Union(all=[true], union=[{', '.join(plan.names)}])", plan.inputs
     assert isinstance(plan, Values)

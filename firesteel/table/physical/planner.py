@@ -13,17 +13,19 @@ from firesteel.datastream.stream_execution_environment import StreamExecutionEnv
 from firesteel.runtime.columns.kinds import KIND
 from firesteel.runtime.columns.routing import KeyColumns
 from firesteel.runtime.columns.types import ColumnsType
-from firesteel.runtime.operators.table import AggregateCall, Calc, GroupAggregate
+from firesteel.runtime.operators.table import AggregateCall, Calc, GroupAggregate, Order, Rank
+from firesteel.runtime.operators.table import Join as JoinSpec
 from firesteel.table.catalog.tables import DeclaredTable, InlineTable, StreamTable
 from firesteel.table.functions.evaluation import Evaluator
 from firesteel.table.logical.expressions import Expression
-from firesteel.table.logical.plan import Aggregate, Filter, Plan, Project, Scan, UnionAll, Values
-from firesteel.table.physical.calcs import merged_calc
+from firesteel.table.logical.plan import Aggregate, Filter, Join, Plan, Project, RowNumber, Scan, UnionAll, Values
+from firesteel.table.physical.calcs import CalcPlan, merged_calc, place_limits
 from firesteel.table.physical.changelog import inserts_only
 from firesteel.table.physical.columns import columns
 from firesteel.table.physical.sources import declared_stream
 from firesteel.table.sql.errors import NotSupportedError
 from firesteel.table.types.arrow import arrow_schema, arrow_type
+from firesteel.table.types.data_types import RowType
 
 __all__ = ["Planner", "schema_of"]
 
@@ -53,9 +55,9 @@ class Planner:
             self._built[plan] = known
         return known
 
-    def _uid(self, stream: DataStream, plan: Plan) -> DataStream:
+    def _uid(self, stream: DataStream, plan: Plan, *details: Any) -> DataStream:
         """State is found again by what the plan says up to here, so that an edited query keeps what did not change."""
-        digest = hashlib.sha256(repr(plan).encode()).hexdigest()[:16]
+        digest = hashlib.sha256(repr((plan, *details)).encode()).hexdigest()[:16]
         number = self._uids[digest] = self._uids.get(digest, -1) + 1
         return stream.uid(f"sql-{type(plan).__name__.lower()}-{digest}" + (f"-{number}" if number else ""))
 
@@ -90,7 +92,12 @@ class Planner:
 
     def _calc(self, plan: Project | Filter) -> DataStream:
         calc = merged_calc(plan)
+        if isinstance(calc.input, RowNumber):
+            return self._ranked(calc, calc.input)
         below = self.stream(calc.input)
+        return self._calculated(calc, below)
+
+    def _calculated(self, calc: CalcPlan, below: DataStream) -> DataStream:
         if calc.is_identity:
             return below
         condition: Any = None
@@ -122,6 +129,59 @@ class Planner:
             result = result.force_non_parallel()
         return self._uid(result, plan)
 
+    def _ranked(self, calc: CalcPlan, numbered: RowNumber) -> DataStream:
+        """Top-N: rows of certain places are all that is kept."""
+        limits = place_limits(calc, len(numbered.names) - 1)
+        if limits is None:
+            raise NotSupportedError(
+                "Not supported yet: ROW_NUMBER() without a limit. For the first rows filter it outside: WHERE rn <= 10."
+            )
+        start, end, rest, with_rank = limits
+        input_schema = schema_of(numbered.input)
+        names, types = (numbered.names, numbered.types) if with_rank else (numbered.input.names, numbered.input.types)
+        spec = Rank(
+            numbered.partition,
+            tuple(Order(each.column, not each.descending, not each.nulls_last) for each in numbered.order),
+            input_schema,
+            arrow_schema(names, types),
+            end,
+            start,
+            with_rank,
+            retracts=not inserts_only(numbered.input),
+        )
+        keyed = self.stream(numbered.input).key_by(KeyColumns(numbered.partition))
+        ranked = keyed.transform("Rank", spec, ColumnsType(spec.schema))
+        if not numbered.partition:
+            ranked = ranked.force_non_parallel()
+        ranked = self._uid(ranked, numbered, (start, end, with_rank))
+        # The rank stands behind all columns, so that places stay as they are.
+        base = Scan(("rank",), RowType.of(list(names), list(types)), None)
+        return self._calculated(CalcPlan(base, calc.expressions, calc.names, rest), ranked)
+
+    def _row_number(self, plan: RowNumber) -> DataStream:
+        return self._calc(Project(plan, tuple(plan.refs()), plan.names))
+
+    def _join(self, plan: Join) -> DataStream:
+        schema = schema_of(plan)
+        condition: Any = None
+        if plan.condition is not None:
+            (condition,) = columns((plan.condition,), self._time_zone)
+        spec = JoinSpec(
+            plan.kind,
+            plan.left_keys,
+            plan.right_keys,
+            schema_of(plan.left),
+            schema_of(plan.right),
+            schema,
+            condition,
+        )
+        pair = self.stream(plan.left).connect(self.stream(plan.right))
+        keyed = pair.key_by(KeyColumns(plan.left_keys), KeyColumns(plan.right_keys))
+        result = keyed.transform("Join", spec, ColumnsType(schema))
+        if not plan.left_keys:
+            result = result.force_non_parallel()
+        return self._uid(result, plan)
+
     def _union(self, plan: UnionAll) -> DataStream:
         first, *others = (self.stream(branch) for branch in plan.branches)
         return first.union(*others)
@@ -138,5 +198,7 @@ _BUILDERS: dict[type[Plan], Callable[[Planner, Any], DataStream]] = {
     Project: Planner._calc,
     Filter: Planner._calc,
     Aggregate: Planner._aggregate,
+    Join: Planner._join,
+    RowNumber: Planner._row_number,
     UnionAll: Planner._union,
 }

@@ -1,0 +1,126 @@
+"""Joins: which parts of a condition are keys, and which are left to check."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from firesteel.table.functions.binding import bind
+from firesteel.table.logical.expressions import Call, Expression, InputRef, columns_of, rewrite
+from firesteel.table.logical.plan import Filter, Join, Plan, Project, unique_names
+
+__all__ = ["conjuncts", "joined", "with_condition"]
+
+
+def conjuncts(condition: Expression | None) -> list[Expression]:
+    """The parts of a condition that all have to hold."""
+    if condition is None:
+        return []
+    return list(condition.args) if isinstance(condition, Call) and condition.function == "AND" else [condition]
+
+
+def joined(left: Plan, right: Plan, kind: str, condition: Expression | None) -> Plan:
+    """A join with the columns of both sides. The condition is over them."""
+    parts = conjuncts(condition)
+    if kind == "INNER":
+        left, right, parts = _pushed(left, right, parts)
+    width = len(left.names)
+    pairs, rest = [], []
+    for part in parts:
+        pair = _key_pair(part, width)
+        if pair is None:
+            rest.append(part)
+        else:
+            pairs.append(pair)
+    left_side, left_keys = _with_keys(left, [first for first, _ in pairs])
+    right_side, right_keys = _with_keys(right, [second for _, second in pairs])
+    moved = len(left_side.names) - width
+    checked = [_moved(part, width, moved) for part in rest]
+    whole = Join(
+        left_side,
+        right_side,
+        kind,
+        tuple(left_keys),
+        tuple(right_keys),
+        _all(checked),
+        unique_names([*left_side.names, *right_side.names]),
+    )
+    refs = whole.refs()
+    kept = [*refs[:width], *refs[len(left_side.names) : len(left_side.names) + len(right.names)]]
+    if len(kept) == len(refs):
+        return whole
+    return Project(whole, tuple(kept), unique_names([*left.names, *right.names]))
+
+
+def with_condition(plan: Plan, condition: Expression) -> Plan:
+    """A filter. Over an inner join, as of ``FROM a, b WHERE a.x = b.x``, it becomes a part of the join."""
+    if isinstance(plan, Join) and plan.kind == "INNER" and not plan.left_keys and plan.condition is None:
+        return joined(plan.left, plan.right, "INNER", condition)
+    return Filter(plan, condition)
+
+
+def _pushed(left: Plan, right: Plan, parts: Sequence[Expression]) -> tuple[Plan, Plan, list[Expression]]:
+    """What one side alone can check is checked there."""
+    width = len(left.names)
+    of_left, of_right, both = [], [], []
+    for part in parts:
+        columns = set(columns_of(part))
+        if columns and max(columns) < width:
+            of_left.append(part)
+        elif columns and min(columns) >= width:
+            of_right.append(_shifted_back(part, width))
+        else:
+            both.append(part)
+    first, second = _all(of_left), _all(of_right)
+    return (
+        with_condition(left, first) if first is not None else left,
+        with_condition(right, second) if second is not None else right,
+        both,
+    )
+
+
+def _key_pair(part: Expression, width: int) -> tuple[Expression, Expression] | None:
+    if not isinstance(part, Call) or part.function != "=":
+        return None
+    for first, second in (part.args, part.args[::-1]):
+        own, other = list(columns_of(first)), list(columns_of(second))
+        if own and other and max(own) < width <= min(other):
+            return first, _shifted_back(second, width)
+    return None
+
+
+def _shifted_back(expression: Expression, by: int) -> Expression:
+    return rewrite(
+        expression, lambda part: InputRef(part.index - by, part.type) if isinstance(part, InputRef) else None
+    )
+
+
+def _moved(expression: Expression, width: int, by: int) -> Expression:
+    """Columns of the right side, when the left one has got more."""
+
+    def move(part: Expression) -> Expression | None:
+        return InputRef(part.index + by, part.type) if isinstance(part, InputRef) and part.index >= width else None
+
+    return rewrite(expression, move) if by else expression
+
+
+def _with_keys(plan: Plan, keys: Sequence[Expression]) -> tuple[Plan, list[int]]:
+    """The relation with a column for each key that is none yet, and where the keys are."""
+    expressions: list[Expression] = list(plan.refs())
+    places = []
+    for key in keys:
+        if isinstance(key, InputRef):
+            places.append(key.index)
+            continue
+        if key not in expressions:
+            expressions.append(key)
+        places.append(expressions.index(key))
+    if len(expressions) == len(plan.names):
+        return plan, places
+    names = [*plan.names, *(f"$k{index}" for index in range(len(expressions) - len(plan.names)))]
+    return Project(plan, tuple(expressions), unique_names(names)), places
+
+
+def _all(parts: Sequence[Expression]) -> Expression | None:
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else bind("AND", list(parts))
