@@ -13,7 +13,11 @@ from firesteel.errors import ConfigurationError
 
 __all__ = ["Secret", "is_secret_key", "secrets_left_out"]
 
-_SECRET_KEY = re.compile(r"(?i)password|passwd|secret|token|credential|(access|api|private|account)[._-]?key")
+_SECRET_KEY = re.compile(
+    r"(?i)password|passwd|secret|token|credential|(access|api|private|account)[._-]?key"
+    # Kafka's: a key itself, and lines that hold a login.
+    r"|key[._-]pem|keystore[._-]key$|(jaas|oauthbearer)[._-]config"
+)
 
 _pickling = threading.local()
 
@@ -155,6 +159,8 @@ def is_secret_key(key: str) -> bool:
     """Whether a setting of this name is likely to hold a secret, so that its value is not shown.
 
     >>> is_secret_key("spark.hadoop.fs.s3a.secret.key"), is_secret_key("spark.sql.shuffle.partitions")
+    (True, False)
+    >>> is_secret_key("ssl.key.pem"), is_secret_key("ssl.key.location")
     (True, False)
     """
     return _SECRET_KEY.search(key) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from firesteel.connectors.source import Position, SplitEnumerator, SplitRange, SplitT
@@ -99,6 +99,11 @@ class PartitionEnumerator(SplitEnumerator[SplitT]):
         if self.__known is None or now - self.__asked >= self.discovery_interval:
             self.__known, self.__asked = self.discover(), now
         return self.__known
+
+    def leave_out(self, names: Iterable[str]) -> None:
+        """For splits that are known to be gone: they do not count any more, unless ``discover`` finds them again."""
+        gone = set(names)
+        self.__known = {name: split for name, split in self._discovered().items() if name not in gone}
 
     def initial(self) -> None:
         return None

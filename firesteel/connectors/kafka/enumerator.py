@@ -22,7 +22,7 @@ from firesteel.connectors.kafka.group_offsets import GroupOffsets
 from firesteel.connectors.kafka.offsets import SHORTER_SECONDS, Cluster, OffsetsSpec, TopicPartition, begin_of
 from firesteel.connectors.kafka.properties import KafkaProperties
 from firesteel.connectors.partitions import PartitionEnumerator
-from firesteel.errors import InputError
+from firesteel.errors import ConnectorError, InputError
 
 __all__ = ["KafkaEnumerator", "Subscription"]
 
@@ -127,6 +127,29 @@ class KafkaEnumerator(PartitionEnumerator[TopicPartition]):
         return {name: [begins[one], stops.get(one), ids[one.topic]] for name, one in splits.items()}
 
     def ends(self, splits: Mapping[str, TopicPartition], positions: Mapping[str, Place]) -> Mapping[str, Place]:
+        if self._group is not None:
+            self._group.go_on()
+        try:
+            return self._ends(splits, positions)
+        except ConnectorError:
+            left = self._without_deleted(splits)
+            if len(left) == len(splits):
+                raise
+        return self._ends(left, positions)
+
+    def _without_deleted(self, splits: Mapping[str, TopicPartition]) -> Mapping[str, TopicPartition]:
+        """Without the topics that are no longer among those that a pattern matches: nobody has named them."""
+        if self._subscription.pattern is None:
+            return splits
+        there = self.discover()
+        gone = [name for name in splits if name not in there]
+        if gone:
+            which = ", ".join(gone[:5]) + (", …" if len(gone) > 5 else "")
+            logger.warning("Kafka at %s: %s: the topic was deleted", self._properties.servers, which)
+            self.leave_out(gone)
+        return {name: one for name, one in splits.items() if name in there}
+
+    def _ends(self, splits: Mapping[str, TopicPartition], positions: Mapping[str, Place]) -> Mapping[str, Place]:
         anew = self._look_for_losses(splits, positions)
         latest = self._latest({one: positions[name][0] for name, one in splits.items()})
         if any(latest[one] < positions[name][0] for name, one in splits.items()) and not anew:
@@ -205,7 +228,8 @@ class KafkaEnumerator(PartitionEnumerator[TopicPartition]):
 
     def record_count(self, start: Place, end: Place) -> int:
         # Too many where there are gaps: compacted records, the marks of transactions.
-        return int(end[0] - begin_of(start, end))
+        # The fourth item says how one came to a place, not where that is.
+        return 0 if start[:3] == end[:3] else int(end[0] - begin_of(start, end))
 
     def checkpointed(self, positions: Mapping[str, Place]) -> None:
         if self._group is not None:

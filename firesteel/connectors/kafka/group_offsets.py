@@ -32,6 +32,11 @@ class GroupOffsets:
         self._wanted = {one: offset for one, offset in offsets.items() if self._committed.get(one) != offset}
         self._go_on(0.0)
 
+    def go_on(self) -> None:
+        """Sends what has waited for an earlier commit, if that is done. Does not wait."""
+        if self._going is not None:
+            self._go_on(0.0)
+
     def _go_on(self, seconds: float) -> None:
         if self._going is not None:
             try:

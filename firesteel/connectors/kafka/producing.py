@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
@@ -18,8 +19,22 @@ from firesteel.errors import ConnectorError
 __all__ = ["Producing"]
 
 _FLUSH_SECONDS = 120.0
+"""For so long a queue may stay as long as it is."""
 _FULL_PAUSE = 0.05
 _CONNECT_SECONDS = 0.5
+
+
+class _Patience:
+    """With brokers that take nothing: a queue that gets shorter is a slow one's, whatever time it needs."""
+
+    def __init__(self) -> None:
+        self._shortest, self._since = sys.maxsize, time.monotonic()
+
+    def is_over(self, left: int) -> bool:
+        now = time.monotonic()
+        if left < self._shortest:
+            self._shortest, self._since = left, now
+        return now - self._since > _FLUSH_SECONDS
 
 
 class Producing:
@@ -99,25 +114,32 @@ class Producing:
     def send(self, record: OutgoingRecord) -> None:
         """Hands a record to the client, which sends it in the background."""
         topic, value, key, partition, timestamp, headers = record
+        patience: _Patience | None = None
         while True:
             try:
                 self.client.produce(topic, value, key, partition, timestamp=timestamp, headers=headers)
                 break
             except BufferError:
                 # The queue is full: this is how a slow broker slows the job down.
+                patience = patience or _Patience()
                 self._poll(_FULL_PAUSE)
+                self._check(patience)
             except self.kafka.KafkaException as error:
                 raise self._refused(error.args[0], topic, len(value or b"")) from None
         self.sent += 1
 
     def flush(self) -> None:
         """Waits until all is on the broker."""
-        end = time.monotonic() + _FLUSH_SECONDS
+        patience = _Patience()
         while self._served(lambda: self.client.flush(1.0)):
-            if time.monotonic() > end:
-                error = self.kafka.KafkaError(self.kafka.KafkaError._TIMED_OUT)
-                raise self.explained(error, f"sending {len(self.client)} records")
+            self._check(patience)
         self._last.forget()
+
+    def _check(self, patience: _Patience) -> None:
+        left = len(self.client)
+        if patience.is_over(left):
+            error = self.kafka.KafkaError(self.kafka.KafkaError._TIMED_OUT)
+            raise self.explained(error, f"sending {left} records")
 
     def _poll(self, seconds: float) -> None:
         self._served(lambda: self.client.poll(seconds))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 import ssl
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,17 +112,33 @@ class KafkaProperties:
                 context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
             elif self.get("ssl.endpoint.identification.algorithm") in ("", "none"):
                 context.check_hostname = False
-            certificate = self.get("ssl.certificate.location")
-            if certificate is not None:
-                password = self.get("ssl.key.password")
-                # Without one it would ask at the terminal.
-                context.load_cert_chain(certificate, self.get("ssl.key.location"), lambda: password or "")
+            with self._certificate() as (certificate, key):
+                if certificate is not None:
+                    password = self.get("ssl.key.password")
+                    # Without one it would ask at the terminal.
+                    context.load_cert_chain(certificate, key, lambda: password or "")
         except (OSError, ssl.SSLError) as error:
             raise ConfigurationError(
                 f"The certificates for Kafka at {self.servers} cannot be used: {self.mask(str(error))}. Check "
                 "ssl.ca.location, ssl.certificate.location, ssl.key.location and ssl.key.password."
             ) from None
         return context
+
+    @contextlib.contextmanager
+    def _certificate(self) -> Iterator[tuple[str | None, str | None]]:
+        """The files with the client's certificate and key. Where those are given as texts they are files of this
+        user's alone, for as long as they are read."""
+        given = [(self.get(f"ssl.{what}.location"), self.get(f"ssl.{what}.pem")) for what in ("certificate", "key")]
+        with contextlib.ExitStack() as files:
+            paths = []
+            for path, text in given:
+                if path is None and text is not None:
+                    file = files.enter_context(tempfile.NamedTemporaryFile("w", suffix=".pem"))
+                    file.write(text)
+                    file.flush()
+                    path = file.name
+                paths.append(path)
+            yield paths[0], paths[1]
 
     def mask(self, text: str) -> str:
         """A text of anybody's in which no secret stands."""

@@ -246,7 +246,8 @@ class KafkaSourceBuilder:
         return self
 
     def set_unbounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
-        """Ends there, in a job that is a streaming one all the same."""
+        """Reads up to there and no further, as in Flink: the job goes on without input until it is stopped. For one
+        that ends, take :meth:`set_bounded`, and the execution mode STREAMING where it is to be a streaming one."""
         self._stop, self._bounded = stopping_offsets_initializer.spec, False
         return self
 
