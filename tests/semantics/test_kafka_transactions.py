@@ -6,16 +6,17 @@ If a new version of that package moves them, this is the file that says so.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import confluent_kafka
 import pytest
 from kafkakit import QUIET, Broker
 
+from firesteel.connectors.kafka.committing import TransactionCommitter, committable
 from firesteel.connectors.kafka.markers import Markers
 from firesteel.connectors.kafka.properties import KafkaProperties
-from firesteel.connectors.kafka.transactions import LostTransactionsError, Transaction, Transactions
+from firesteel.connectors.kafka.transactions import LostTransactionsError, Transaction, Transactions, TransactionState
 from firesteel.errors import ConnectorError, FailureKind
 
 pytestmark = pytest.mark.timeout(300)
@@ -38,6 +39,12 @@ def opened(broker: Broker, topic: str, value: str, name: str) -> Any:
     return client
 
 
+def commit(transactions: Transactions, topic: str, *chosen: Transaction) -> None:
+    """Commits transactions and waits until that can be read."""
+    transactions.commit(chosen)
+    Markers(transactions).wait({one: [(topic, 0)] for one in chosen})
+
+
 def test_transactions_are_seen_and_committed_from_outside(broker: Broker, transactions: Transactions) -> None:
     topic, prefix = broker.topic(), uuid.uuid4().hex
     names = [f"{prefix}-{number}" for number in range(3)]
@@ -48,7 +55,7 @@ def test_transactions_are_seen_and_committed_from_outside(broker: Broker, transa
     assert all(found.is_open for found in known.values())
     chosen = [known[name].transaction for name in names[:2]]
     for _ in range(2):
-        transactions.commit(chosen)
+        commit(transactions, topic, *chosen)
     assert sorted(broker.values(topic)) == names[:2]
     assert transactions.open_ones(prefix) == names[2:]
     # The numbers name one transaction for ever: also when the next one is open under the same id.
@@ -77,6 +84,7 @@ def test_a_fenced_transaction_is_gone_and_its_producer_can_do_nothing(
     with pytest.raises(LostTransactionsError) as caught:
         transactions.commit([lost, kept])
     assert caught.value.lost == [lost]
+    commit(transactions, topic, kept)
     assert broker.values(topic) == ["kept"]
     del other
 
@@ -97,7 +105,7 @@ def test_a_coordinator_that_has_moved_is_looked_for_anew(
         return await find(client, *given, **more)
 
     monkeypatch.setattr(type(first), "_find_coordinator_ids", moved)
-    transactions.commit([known])
+    commit(transactions, topic, known)
     assert broker.values(topic) == ["v"]
     del producer
 
@@ -138,6 +146,68 @@ def test_markers_that_a_coordinator_has_left_out_are_written(
     assert broker.values(topic) == []
     Markers(transactions).wait(left_out(name))
     assert broker.values(topic) == ["v"]
+    del producer
+
+
+def aborted(transactions: Transactions, monkeypatch: pytest.MonkeyPatch, name: str) -> TransactionState:
+    """Makes a coordinator say of an open transaction that it was aborted, as one does that was killed after it had
+    decided so, and has left the markers out when it was back. The epoch is raised by then."""
+    found = transactions.describe([name])[name]
+    raised = found.transaction._replace(epoch=found.transaction.epoch + 1, started=-1)
+    told = {name: TransactionState("CompleteAbort", raised)}
+    monkeypatch.setattr(Transactions, "describe", lambda self, names: told)
+    monkeypatch.setattr(Transactions, "open_ones", lambda self, prefix, states=(): [])
+    return found
+
+
+def test_markers_of_an_abort_that_a_coordinator_has_left_out_are_written(
+    broker: Broker, transactions: Transactions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, name = broker.topic(), uuid.uuid4().hex
+    producer = opened(broker, topic, "gone", name)
+    broker.write(topic, ["behind"])
+    found = aborted(transactions, monkeypatch, name)
+    assert broker.values(topic) == []
+    Markers(transactions).wait({found.transaction: found.partitions}, committed=False)
+    assert broker.values(topic) == ["behind"]
+    # One that is open by now under the same numbers but the epoch is left alone.
+    older = found.transaction._replace(epoch=found.transaction.epoch - 1)
+    monkeypatch.undo()
+    other = opened(broker, topic, "open", name)
+    Markers(transactions).wait({older: found.partitions}, committed=False)
+    other.commit_transaction(60)
+    assert broker.values(topic) == ["behind", "open"]
+    del producer
+
+
+@pytest.mark.parametrize("known", ["fenced", "prepared"])
+def test_an_abort_during_which_the_broker_is_away_is_over_when_its_markers_are_written(
+    broker: Broker, transactions: Transactions, monkeypatch: pytest.MonkeyPatch, known: str
+) -> None:
+    """Neither the ids that are open nor the coordinator say any more in which partitions it had records."""
+    topic, name = broker.topic(), uuid.uuid4().hex
+    producer = opened(broker, topic, "gone", name)
+    broker.write(topic, ["behind"])
+    properties = KafkaProperties().having({"bootstrap.servers": broker.servers})
+    first, second = (TransactionCommitter(properties, name) for _ in range(2))
+
+    def away(self: Transactions, names: Iterable[str]) -> None:
+        assert list(names) == [name]
+        raise ConnectorError("no broker")
+
+    if known == "fenced":
+        with monkeypatch.context() as patch:
+            patch.setattr(Transactions, "fence", away)
+            with pytest.raises(ConnectorError, match="no broker"):
+                first.recover([])
+    found = aborted(transactions, monkeypatch, name)
+    if known == "fenced":
+        second.recover([])
+    else:
+        second.abort([committable(found, 1)])
+    assert broker.values(topic) == ["behind"]
+    for committer in (first, second):
+        committer.close()
     del producer
 
 

@@ -122,11 +122,42 @@ def test_a_batch_that_was_written_is_recognised_by_another_driver(broker: Broker
     assert sorted(broker.values(topic)) == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("state", ["CompleteCommit", "CompleteAbort"])
+def test_what_a_coordinator_has_decided_without_writing_its_markers_comes_true(
+    broker: Broker, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that was killed may do that, and forgets the partitions. The group's offset would be waited for in
+    vain."""
+    topic, job = broker.topic(partitions=2), uuid.uuid4().hex
+    dead = Driver(broker, topic, job)
+    prepared = dead.prepare("a", "b")
+    dead.committer._commit = lambda: None  # type: ignore[attr-defined]
+    dead.context._checkpoint_id = 7
+    producer = dead.committer._started([])  # type: ignore[attr-defined]
+    with monkeypatch.context() as patch:
+        patch.setattr(producer, "attempt", lambda doing, call, *given: "commit" not in doing and call(*given))
+        dead.committer._write(producer, prepared, 7)  # type: ignore[attr-defined]
+    live = Driver(broker, topic, job)
+    real = live.committer._transactions.describe  # type: ignore[attr-defined]
+
+    def describe(names: Any) -> Any:
+        return {name: found._replace(state=state, partitions=()) for name, found in real(names).items()}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(live.committer._transactions, "describe", describe)  # type: ignore[attr-defined]
+        # The client's own way to end it.
+        patch.setattr(Producing, "start_transactions", lambda *given: None)
+        assert live.committer._started(prepared) is not None  # type: ignore[attr-defined]
+    assert live.committer._next == (8 if state == "CompleteCommit" else 0)  # type: ignore[attr-defined]
+    assert sorted(broker.values(topic)) == (["a", "b"] if state == "CompleteCommit" else [])
+    live.committer.close()
+
+
 def test_what_a_dead_driver_left_open_holds_back_nobody(broker: Broker) -> None:
     topic, job = broker.topic(), uuid.uuid4().hex
     dead = Driver(broker, topic, job)
     prepared = dead.prepare("a")
-    producer = dead.committer._started()  # type: ignore[attr-defined]
+    producer = dead.committer._started([])  # type: ignore[attr-defined]
     producer.client.begin_transaction()
     producer.send(OutgoingRecord(topic, b"half"))
     producer.flush()

@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -15,6 +16,7 @@ from firesteel.datastream.connectors.base import Committer, CommitterContext, Si
 from firesteel.engine.commit_log import CommitLog, job_id_of
 from firesteel.engine.commit_watcher import CommitWatcher
 from firesteel.engine.commits import Commits
+from firesteel.engine.spark.attempt import Attempt
 from firesteel.errors import CheckpointError
 from firesteel.graph.job_graph import build_job_graph
 from firesteel.graph.stream_graph import build_stream_graph
@@ -326,3 +328,13 @@ def test_the_watcher_commits_when_the_batch_is_logged(job: Job) -> None:
         watcher.stop()
     assert isinstance(failures[0], OperatorFailure)
     assert len(failures) == 1
+
+
+def test_on_spark_the_tasks_of_a_batch_begin_when_the_one_before_is_committed() -> None:
+    """Committers rely on it: what is open when they have committed a batch was left by a task that is dead."""
+    seen = MagicMock()
+    seen.context.inbox.of_checkpoint.return_value = seen.context.inbox.of_batch.return_value = {}
+    attempt = MagicMock(context=seen.context, _results=None)
+    Attempt.take(attempt, seen.frame, 3)
+    names = [name for name, *_ in seen.mock_calls]
+    assert names.index("context.commits.settle") < names.index("frame.toArrow")

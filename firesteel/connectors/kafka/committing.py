@@ -1,9 +1,10 @@
 """The committer of Kafka's sink, in the driver.
 
 A transaction that a task has prepared is committed from here, also if the task's process is gone (``EndTxn`` with its
-numbers). What else is open under the sink's ids was left by a task that died, or that Spark repeated, and is aborted:
-when no writer is at work (*recover*), and after commits (*sweep*), since an open transaction keeps everybody who reads
-committed records only from reading on.
+numbers). What else is open under the sink's ids was left by a task that died, or that Spark repeated, and is aborted,
+since an open transaction keeps everybody who reads committed records only from reading on: when an attempt begins
+(*recover*), and after each commit (*sweep*). No writer is at work then: a batch is committed before the tasks of the
+next one begin.
 """
 
 from __future__ import annotations
@@ -13,13 +14,24 @@ from typing import Any
 
 from firesteel.connectors.kafka.markers import Markers
 from firesteel.connectors.kafka.properties import KafkaProperties
-from firesteel.connectors.kafka.transactions import LostTransactionsError, Transaction, Transactions, TransactionState
+from firesteel.connectors.kafka.transactions import (
+    BEING_ABORTED,
+    OPEN,
+    LostTransactionsError,
+    Partition,
+    Transaction,
+    Transactions,
+    TransactionState,
+)
 from firesteel.datastream.connectors.base import Committer
 from firesteel.errors import ConnectorError, FailureKind
 
 __all__ = ["TransactionCommitter", "committable", "transaction_of"]
 
 logger = logging.getLogger("firesteel")
+
+_being_aborted: dict[str, dict[Transaction, tuple[Partition, ...]]] = {}
+"""By the prefix of a sink's ids what this process has begun to abort, for its next attempt."""
 
 
 def committable(prepared: TransactionState, records: int) -> tuple[Any, ...]:
@@ -39,8 +51,6 @@ class TransactionCommitter(Committer):
         self._markers = Markers(self._transactions)
         self._prefix = prefix
         self._fails_on_loss = properties.get("fail.on.data.loss") != "false"
-        self._seen: set[Transaction] = set()
-        """What was open after the last commit: it belongs to the batch that followed, or to nobody."""
 
     def commit(self, committables: list[Any]) -> None:
         self._commit(committables)
@@ -71,24 +81,37 @@ class TransactionCommitter(Committer):
         self._markers.wait({one: partitions for one, partitions in committed.items() if one not in lost})
 
     def _sweep(self) -> None:
-        """Aborts what was open after the last commit already and is still. That commit was over before the batch after
-        this one began, so what was open then was of this batch, which is committed, or an earlier one: whoever has
-        opened it is dead. Clocks are not asked: each coordinator has its own."""
+        """Aborts what is open still: whoever has opened it is dead, or was thought to be. Clocks are not asked: each
+        coordinator has its own."""
         known = self._transactions.describe(self._transactions.open_ones(self._prefix))
-        now = {found.transaction for found in known.values() if found.is_open}
-        self._transactions.fence(one.transactional_id for one in now & self._seen)
-        self._seen = now - self._seen
+        self._abort([found for found in known.values() if found.is_open])
 
     def abort(self, committables: list[Any]) -> None:
-        self._end({transaction_of(one).transactional_id for one in committables}, [])
+        known = self._transactions.describe(sorted({transaction_of(one).transactional_id for one in committables}))
+        places = {transaction_of(one).transactional_id: one[5] for one in committables if len(one) > 5}
+        self._abort(
+            [
+                found._replace(partitions=found.partitions or places.get(name, ()))
+                for name, found in known.items()
+                if found.is_open or found.is_aborted
+            ]
+        )
 
     def recover(self, pending: list[Any]) -> None:
-        self._end(set(self._transactions.open_ones(self._prefix)), [transaction_of(one) for one in pending])
+        kept = {transaction_of(one) for one in pending}
+        names = self._transactions.open_ones(self._prefix, (OPEN, *BEING_ABORTED))
+        known = self._transactions.describe(names)
+        going = [found for found in known.values() if found.is_open or found.is_being_aborted]
+        self._abort([found for found in going if found.transaction not in kept])
 
-    def _end(self, names: set[str], kept: list[Transaction]) -> None:
-        known = self._transactions.describe(sorted(names))
-        ended = [name for name, found in known.items() if found.is_open and found.transaction not in kept]
-        self._transactions.fence(ended)
+    def _abort(self, transactions: list[TransactionState]) -> None:
+        """Returns when they are not open any more and nobody who reads waits for them."""
+        # A broker that goes away now may forget in which partitions they have to be ended.
+        noted = _being_aborted.setdefault(self._prefix, {})
+        noted.update((one.transaction, one.partitions) for one in transactions)
+        self._transactions.fence(one.transaction.transactional_id for one in transactions if one.is_open)
+        self._markers.wait(noted, committed=False)
+        del _being_aborted[self._prefix]
 
     def close(self) -> None:
         self._transactions.close()

@@ -37,18 +37,25 @@ _MEANING: dict[str, tuple[FailureKind, str]] = {
         _PERMANENT,
         "The sink's transaction.timeout.ms must not exceed the broker's transaction.max.timeout.ms.",
     ),
-    "MSG_SIZE_TOO_LARGE": (
-        _PERMANENT,
-        "Raise max.request.size of the sink and max.message.bytes of the topic, or make records smaller.",
+    **dict.fromkeys(
+        ("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"),
+        (_PERMANENT, "Raise max.request.size of the sink and max.message.bytes of the topic, or make records smaller."),
     ),
-    "INVALID_RECORD": (
-        _PERMANENT,
-        "The topic does not take such a record: a compacted one needs keys, and a timestamp, which is the record's "
-        "event time, may be ahead of the broker's clock by message.timestamp.after.max.ms, an hour by default.",
+    **dict.fromkeys(
+        ("INVALID_RECORD", "INVALID_TIMESTAMP"),
+        (
+            _PERMANENT,
+            "The topic does not take such a record: a compacted one needs keys, and a timestamp, which is the record's "
+            "event time, may be ahead of the broker's clock by message.timestamp.after.max.ms, an hour by default.",
+        ),
     ),
     **dict.fromkeys(
         ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"),
         (_PASSING, "Another process has fenced this producer: it has taken over, or has aborted the transaction."),
+    ),
+    **dict.fromkeys(
+        ("INVALID_TXN_STATE", "INVALID_PRODUCER_ID_MAPPING", "UNKNOWN_PRODUCER_ID", "CONCURRENT_TRANSACTIONS"),
+        (_PASSING, "Something else has happened to the transaction meanwhile; it is looked at anew."),
     ),
     "_INVALID_ARG": (_PERMANENT, "Check the properties that were set."),
     "_TRANSPORT": (_PASSING, "Check the address, and whether the brokers run."),
@@ -57,7 +64,7 @@ _MEANING: dict[str, tuple[FailureKind, str]] = {
     "_TIMED_OUT": (_PASSING, "Check the address, and whether the brokers run."),
     "REQUEST_TIMED_OUT": (_PASSING, "Check whether the brokers run."),
 }
-"""By the name that the client has for an error. What is not here may pass."""
+"""By the name that the client has for an error. What is not here may pass, unless somebody knows better."""
 
 _LOOK_SECONDS = 0.3
 _TELLING = ("_AUTHENTICATION", "_SSL", "_RESOLVE", "SASL_AUTHENTICATION_FAILED", "UNSUPPORTED_SASL_MECHANISM")
@@ -148,14 +155,19 @@ def refusal(properties: KafkaProperties, seconds: float = 3.0) -> Any:
 
 
 def explained(
-    error: Any, properties: KafkaProperties, doing: str, last: Callable[[Any], Any] | None = None
+    error: Any,
+    properties: KafkaProperties,
+    doing: str,
+    last: Callable[[Any], Any] | None = None,
+    otherwise: FailureKind = _PASSING,
 ) -> ConnectorError:
-    """A KafkaError, or an exception with one, as an error of ours."""
+    """A KafkaError, or an exception with one, as an error of ours. ``otherwise`` is the kind of one that is not known
+    here."""
     given = error.args[0] if isinstance(error, BaseException) and error.args else error
     given = last(given) if last is not None and hasattr(given, "name") else given
     if not hasattr(given, "name"):
         return ConnectorError(f"Kafka at {properties.servers}: {doing} failed: {properties.mask(str(error))}")
-    kind, advice = _MEANING.get(_meant(given), (_PASSING, ""))
+    kind, advice = _MEANING.get(_meant(given), (otherwise, ""))
     said = properties.mask(" ".join(given.str().split()))
     name = given.name().lstrip("_")
     return ConnectorError(

@@ -1,11 +1,11 @@
-"""That a commit can be read.
+"""That the end of a transaction can be read.
 
-A coordinator decides on a commit, answers, and then writes a marker into each of the transaction's partitions. A
-reader of committed records does not get past a transaction without its marker. A coordinator that dies in between
-writes them when it is back, but Kafka (4.3 at least) takes partitions without a leader for deleted ones, and a broker
-that starts has no leader yet for the partitions that only it has: the coordinator then calls the transaction complete,
-and its readers wait for ever. So a commit is not over here before every partition has its marker, and what a
-coordinator has left out is written in its place.
+A coordinator decides on a commit or an abort, answers, and then writes a marker into each of the transaction's
+partitions. A reader of committed records does not get past a transaction without its marker. A coordinator that dies in
+between writes them when it is back, but Kafka (4.3 at least) takes partitions without a leader for deleted ones, and a
+broker that starts has no leader yet for the partitions that only it has: the coordinator then calls the transaction
+complete, and its readers wait for ever. So neither a commit nor an abort is over here before every partition has its
+marker, and what a coordinator has left out is written in its place.
 """
 
 from __future__ import annotations
@@ -17,15 +17,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from firesteel.connectors.kafka.errors import load_transactions
-from firesteel.connectors.kafka.transactions import Partition, Transaction, Transactions
+from firesteel.connectors.kafka.transactions import Partition, Transaction, Transactions, TransactionState
 
-__all__ = ["Markers"]
+__all__ = ["ALL", "Markers"]
 
 logger = logging.getLogger("firesteel")
 
 _PATIENCE = 30.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.1
-_COMMIT = True
+_LAST_EPOCH = 32_767
+
+ALL = -1
+"""Instead of a number: all partitions of a topic."""
 
 
 class _Open(NamedTuple):
@@ -35,10 +38,12 @@ class _Open(NamedTuple):
     partition: Partition
     leader: int
     coordinator_epoch: int
+    epoch: int
+    """Of the producer, in this partition."""
 
 
 class Markers:
-    """Looks for the markers of transactions that were committed, and writes those that are missing."""
+    """Looks for the markers of transactions that have ended, and writes those that are missing."""
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
@@ -46,44 +51,56 @@ class Markers:
         self._forbidden: set[str] = set()
         """Topics that the user may write to, and not look at."""
 
-    def wait(self, committed: Mapping[Transaction, Iterable[Partition]]) -> None:
-        """Returns when transactions whose commit is decided have their marker in each partition."""
-        waiting = {one: set(partitions) for one, partitions in committed.items()}
+    def wait(self, ended: Mapping[Transaction, Iterable[Partition]], committed: bool = True) -> None:
+        """Returns when transactions whose commit, or else whose abort, is decided have their marker in each partition.
+        Those that were aborted are known by the numbers that they had before: that has raised the epoch."""
+        waiting = {one: set(partitions) for one, partitions in ended.items()}
         end, pause = time.monotonic() + _PATIENCE, _FIRST_PAUSE
         complete: set[Transaction] = set()
-        while missing := self._missing(waiting):
+        while missing := self._missing(waiting, committed):
             # The coordinator was done before the partitions were looked at: it will not write them any more.
             left_out = [one for one in missing if one.transaction in complete]
-            if left_out and not self._write(left_out):
+            if left_out and not self._write(left_out, committed):
                 return
             if time.monotonic() > end:
                 logger.warning("Kafka: %s", _said(missing, "have no end yet: the broker takes long to write it"))
                 return
             known = self._transactions.describe({one.transaction.transactional_id for one in missing})
-            states = {found.transaction: found for found in known.values()}
-            # What is under way under an id by now is nothing that was committed here.
-            waiting = {one: partitions for one, partitions in waiting.items() if one in states}
-            complete = {one for one, found in states.items() if found.state == "CompleteCommit"}
+            if committed:
+                states = {found.transaction: found for found in known.values()}
+                # What is under way under an id by now is nothing that was committed here.
+                waiting = {one: partitions for one, partitions in waiting.items() if one in states}
+                complete = {one for one, found in states.items() if found.state == "CompleteCommit"}
+            else:
+                complete = {one for one in waiting if not _is_going_on(one, known.get(one.transactional_id))}
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def _missing(self, waiting: Mapping[Transaction, set[Partition]]) -> list[_Open]:
-        producers = {(one.producer_id, one.epoch): one for one in waiting}
+    def _missing(self, waiting: Mapping[Transaction, set[Partition]], committed: bool) -> list[_Open]:
+        producers = {one.producer_id: one for one in waiting}
         asked = {place for places in waiting.values() for place in places if place[0] not in self._forbidden}
 
         async def ask(client: Any) -> list[_Open]:
             found = []
-            for leader, places in (await self._leaders(client, asked)).items():
-                answer = await client._manager.send(client._describe_producers_request(places), node_id=leader)
-                for topic in answer.topics:
+            leaders = await self._leaders(client, asked)
+            # All of them at once: a commit waits for this.
+            answers = {
+                leader: client._manager.send(client._describe_producers_request(places), node_id=leader)
+                for leader, places in leaders.items()
+            }
+            for leader, answer in answers.items():
+                for topic in (await answer).topics:
                     for partition in topic.partitions:
                         place = (topic.name, partition.partition_index)
                         if not self._may_look(topic.name, self._errors.for_code(partition.error_code)):
                             continue
                         for one in partition.active_producers:
-                            transaction = producers.get((one.producer_id, one.producer_epoch))
-                            if transaction is not None and one.current_txn_start_offset >= 0:
-                                found.append(_Open(transaction, place, leader, max(one.coordinator_epoch, 0)))
+                            transaction, epoch = producers.get(one.producer_id), one.producer_epoch
+                            if transaction is None or one.current_txn_start_offset < 0:
+                                continue
+                            if epoch == transaction.epoch or (epoch < transaction.epoch and not committed):
+                                numbers = leader, max(one.coordinator_epoch, 0), epoch
+                                found.append(_Open(transaction, place, *numbers))
             return found
 
         return self._transactions.ask(ask, "a look at partitions") if asked else []
@@ -102,13 +119,13 @@ class Markers:
         metadata = await client._get_cluster_metadata({topic for topic, _ in wanted})
         for topic in metadata["topics"]:
             for partition in topic["partitions"]:
-                if (topic["name"], partition["partition_index"]) in wanted:
+                if not wanted.isdisjoint((topic["name"], number) for number in (partition["partition_index"], ALL)):
                     if partition["leader_id"] < 0:
                         raise self._errors.LeaderNotAvailableError(topic["name"])
                     found[partition["leader_id"]][topic["name"]].append(partition["partition_index"])
         return found
 
-    def _write(self, missing: list[_Open]) -> bool:
+    def _write(self, missing: list[_Open], committed: bool) -> bool:
         """Writes markers. Returns whether that is allowed."""
         request = load_transactions("kafka.protocol.producer").WriteTxnMarkersRequest
         marker = request.WritableTxnMarker
@@ -119,8 +136,9 @@ class Markers:
                 place = marker.WritableTxnMarkerTopic(name=topic, partition_indexes=[partition])
                 written = marker(
                     producer_id=one.transaction.producer_id,
-                    producer_epoch=one.transaction.epoch,
-                    transaction_result=_COMMIT,
+                    # As the coordinator does it: whoever was fenced is so in the partition, too.
+                    producer_epoch=one.epoch if committed else min(one.epoch + 1, _LAST_EPOCH),
+                    transaction_result=committed,
                     topics=[place],
                     coordinator_epoch=one.coordinator_epoch,
                 )
@@ -142,7 +160,12 @@ class Markers:
         return False
 
 
+def _is_going_on(one: Transaction, found: TransactionState | None) -> bool:
+    """Whether the coordinator has yet to write markers of a transaction that is being aborted."""
+    return found is not None and (found.is_being_aborted or (found.is_open and found.transaction == one))
+
+
 def _said(missing: list[_Open], what: str) -> str:
     places = sorted({f"{topic}-{partition}" for topic, partition in (one.partition for one in missing)})
     shown = ", ".join(places[:3]) + (", …" if len(places) > 3 else "")
-    return f"committed transactions in {shown} {what}."
+    return f"transactions in {shown} {what}."

@@ -296,14 +296,14 @@ class Cluster:
         """What a producer needs to commit offsets of the group in a transaction."""
         return self._consumer.consumer_group_metadata()
 
-    def max_message_bytes(self, topic: str) -> int | None:
-        """The largest record that a topic takes; None where the user may not know."""
+    def topic_settings(self, topic: str) -> dict[str, str]:
+        """The settings of a topic; none where the user may not know."""
         resource = self._kafka.admin.ConfigResource(self._kafka.admin.ConfigResource.Type.TOPIC, topic)
         try:
             (found,) = self._admin.describe_configs([resource], request_timeout=self._seconds).values()
-            return int(found.result()["max.message.bytes"].value)
+            return {name: entry.value for name, entry in found.result().items()}
         except self._kafka.KafkaException:
-            return None
+            return {}
 
     def explained(self, error: Any, doing: str) -> ConnectorError:
         return explained(error, self._properties, doing, self._last.behind)

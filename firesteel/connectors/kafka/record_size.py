@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Mapping
+
 from firesteel.connectors.kafka.offsets import Cluster
 from firesteel.connectors.kafka.properties import KafkaProperties
 from firesteel.errors import ConnectorError, FailureKind
 
-__all__ = ["OVERHEAD", "batch_bytes", "client_limit", "too_large", "why_too_large"]
+__all__ = [
+    "OVERHEAD",
+    "batch_bytes",
+    "client_limit",
+    "compressed_size",
+    "too_large",
+    "topic_limit",
+    "why_too_large",
+]
 
 _CLIENTS_LIMIT = 1_000_000
 _BATCH_BYTES = 1_000_000
@@ -19,6 +30,28 @@ def client_limit(properties: KafkaProperties) -> int:
     return int(properties.get("message.max.bytes") or _CLIENTS_LIMIT)
 
 
+def topic_limit(settings: Mapping[str, str]) -> int | None:
+    """Bytes that a topic takes at once, where its settings are known."""
+    return int(settings["max.message.bytes"]) if "max.message.bytes" in settings else None
+
+
+def compressed_size(codec: str, *parts: bytes) -> int:
+    """About what a record takes that is compressed and sent alone. The client sends it as it is where that is less.
+
+    >>> compressed_size("gzip", b"a" * 10_000) < 100, compressed_size("none", b"a" * 10_000)
+    (True, 10000)
+    """
+    content = b"".join(parts)
+    if codec == "gzip":
+        return min(len(content), len(zlib.compress(content)))
+    if codec in ("snappy", "lz4", "zstd"):
+        # A record of that size is rare; most programs need not wait for Arrow.
+        import pyarrow
+
+        return min(len(content), len(pyarrow.compress(content, codec=codec, asbytes=True)))
+    return len(content)
+
+
 def batch_bytes(properties: KafkaProperties) -> int:
     """Bytes of several records that the client sends together."""
     return int(properties.get("batch.size") or _BATCH_BYTES)
@@ -27,7 +60,7 @@ def batch_bytes(properties: KafkaProperties) -> int:
 def too_large(properties: KafkaProperties, cluster: Cluster, topic: str, size: int) -> ConnectorError:
     """The error for a record of so many bytes, the largest of those that were refused together."""
     try:
-        limit = cluster.max_message_bytes(topic)
+        limit = topic_limit(cluster.topic_settings(topic))
     except ConnectorError:
         limit = None
     return ConnectorError(

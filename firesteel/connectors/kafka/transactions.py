@@ -16,7 +16,15 @@ from firesteel.connectors.kafka.errors import explained, load_client, load_trans
 from firesteel.connectors.kafka.properties import KafkaProperties
 from firesteel.errors import ConnectorError, FailureKind
 
-__all__ = ["LostTransactionsError", "Partition", "Transaction", "TransactionState", "Transactions"]
+__all__ = [
+    "BEING_ABORTED",
+    "OPEN",
+    "LostTransactionsError",
+    "Partition",
+    "Transaction",
+    "TransactionState",
+    "Transactions",
+]
 
 _COME_AGAIN = {
     *("ConcurrentTransactionsError", "CoordinatorLoadInProgressError", "CoordinatorNotAvailableError"),
@@ -35,6 +43,8 @@ _PAUSE = 0.02
 _END_VERSION = 3
 """From version 4 on a broker raises the epoch with each transaction, and only the producer itself may end one."""
 _INIT_VERSION = 5
+
+OPEN, BEING_ABORTED = "Ongoing", ("PrepareAbort", "PrepareEpochFence")
 
 Result = TypeVar("Result")
 Partition = tuple[str, int]
@@ -61,12 +71,21 @@ class TransactionState(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        return self.state == "Ongoing"
+        return self.state == OPEN
 
     @property
     def is_committed(self) -> bool:
         # The decision is written before the answer.
         return self.state in ("PrepareCommit", "CompleteCommit")
+
+    @property
+    def is_being_aborted(self) -> bool:
+        """Whether that is decided, and its markers are being written."""
+        return self.state in BEING_ABORTED
+
+    @property
+    def is_aborted(self) -> bool:
+        return self.is_being_aborted or self.state == "CompleteAbort"
 
 
 class LostTransactionsError(ConnectorError):
@@ -118,12 +137,19 @@ class Transactions:
 
         return self.ask(ask, "a look at transactions") if wanted else {}
 
-    def open_ones(self, prefix: str) -> list[str]:
-        """The ids with this prefix that have a transaction open."""
+    def open_ones(self, prefix: str, states: Iterable[str] = (OPEN,)) -> list[str]:
+        """The ids with this prefix that have a transaction open, or one in these states."""
+        wanted = list(states)
 
         async def ask(client: Any) -> list[str]:
-            listed = await client._async_list_transactions(state_filters=["Ongoing"])
-            ids = (one.transactional_id for of_broker in listed.values() for one in of_broker)
+            brokers = [broker.node_id for broker in client._manager.cluster.brokers()]
+            # All of them at once: a commit waits for this.
+            answers = [
+                client._manager.send(client._list_transactions_request(state_filters=wanted), node_id=broker)
+                for broker in brokers
+            ]
+            listed = [client._list_transactions_process_response(await answer) for answer in answers]
+            ids = (one.transactional_id for of_broker in listed for one in of_broker)
             return sorted(one for one in ids if one.startswith(prefix))
 
         return self.ask(ask, "a list of open transactions")
@@ -252,7 +278,8 @@ class Transactions:
         code = getattr(error, "errno", None)
         if isinstance(error, self._kafka.errors.BrokerResponseError) and isinstance(code, int) and code > 0:
             # Brokers say the same to both clients.
-            return explained(load_client().KafkaError(code), self._properties, doing)
+            kind = FailureKind.PASSING if passing else FailureKind.PERMANENT
+            return explained(load_client().KafkaError(code), self._properties, doing, otherwise=kind)
         said = self._properties.mask(" ".join(str(error).split()) or type(error).__name__)
         kind = FailureKind.PASSING if passing else FailureKind.PERMANENT
         return ConnectorError(f"Kafka at {self._properties.servers}: {doing} failed: {said}.", kind=kind)

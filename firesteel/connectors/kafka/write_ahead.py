@@ -18,20 +18,22 @@ from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import Any
 
-from firesteel.connectors.kafka.markers import Markers
+from firesteel.connectors.kafka.markers import ALL, Markers
 from firesteel.connectors.kafka.offsets import Cluster
 from firesteel.connectors.kafka.producing import Producing
 from firesteel.connectors.kafka.properties import KafkaProperties
-from firesteel.connectors.kafka.record_size import OVERHEAD, batch_bytes, client_limit, too_large
+from firesteel.connectors.kafka.record_size import batch_bytes
 from firesteel.connectors.kafka.serializing import OutgoingRecord, Serializer
-from firesteel.connectors.kafka.transactions import Transactions
+from firesteel.connectors.kafka.topic_checks import TopicChecks
+from firesteel.connectors.kafka.transactions import Partition, Transactions, TransactionState
 from firesteel.datastream.connectors.base import Committer, CommitterContext, SinkWriter
 from firesteel.datastream.functions import SinkFunction
-from firesteel.errors import ConnectorError, FailureKind
+from firesteel.errors import ConnectorError
 
 __all__ = ["WriteAheadCommitter", "WriteAheadWriter"]
 
 _SECONDS = 60
+_GROUPS = "__consumer_offsets"
 _PIECE_BYTES = 16 << 20
 """About how much one committable holds."""
 
@@ -44,7 +46,7 @@ class WriteAheadWriter(SinkWriter):
         self._records: list[OutgoingRecord] = []
         self._bytes = 0
         self._pieces: list[tuple[int, bytes, int]] = []
-        self._topics = _Topics(properties)
+        self._topics = TopicChecks(properties)
 
     def write(self, value: Any, context: SinkFunction.Context) -> None:
         moment = context.timestamp()
@@ -52,6 +54,7 @@ class WriteAheadWriter(SinkWriter):
 
     def write_all(self, values: Iterator[Any], timestamps: list[int] | None) -> None:
         serializer, keep, check = self._serializer, self._records.append, self._topics.check
+        self._topics.look_at_the_clock()
         for element, moment in zip(values, repeat(None) if timestamps is None else timestamps):  # noqa: B905 - one is endless
             record = serializer(element, moment)
             if record is not None:
@@ -77,57 +80,6 @@ class WriteAheadWriter(SinkWriter):
         self._topics.close()
 
 
-class _Topics:
-    """What topics take, looked up when a writer first sees one."""
-
-    def __init__(self, properties: KafkaProperties) -> None:
-        self._properties = properties
-        self._cluster: Cluster | None = None
-        self._known: dict[str, tuple[int, int]] = {}
-
-    def check(self, record: OutgoingRecord) -> int:
-        """The size of a record that its topic takes."""
-        topic, value, key, partition, _, headers = record
-        size = len(value or b"") + len(key or b"")
-        if headers:
-            size += sum(len(name) + len(content or b"") for name, content in headers)
-        known = self._known.get(topic)
-        if known is None:
-            known = self._known[topic] = self._look_at(topic)
-        partitions, limit = known
-        if partition >= partitions:
-            raise ConnectorError(
-                f"Kafka at {self._properties.servers}: topic {topic!r} has {partitions} partitions, and a record is to "
-                f"go to partition {partition}. Check the partitioner.",
-                kind=FailureKind.PERMANENT,
-            )
-        if size > limit - OVERHEAD:
-            raise too_large(self._properties, self._cluster_now(), topic, size)
-        return size
-
-    def smallest(self, topics: Iterable[str]) -> int:
-        """What may be sent at once, for the topic that takes least."""
-        return min(self._known[topic][1] for topic in set(topics))
-
-    def _look_at(self, topic: str) -> tuple[int, int]:
-        cluster = self._cluster_now()
-        partitions = len(cluster.partitions(lambda name: True, [topic]))
-        limit = client_limit(self._properties)
-        if (self._properties.get("compression.type") or "none") == "none":
-            limit = min(limit, cluster.max_message_bytes(topic) or limit)
-        return partitions, limit
-
-    def _cluster_now(self) -> Cluster:
-        if self._cluster is None:
-            self._cluster = Cluster(self._properties)
-        return self._cluster
-
-    def close(self) -> None:
-        if self._cluster is not None:
-            self._cluster.close()
-            self._cluster = None
-
-
 class WriteAheadCommitter(Committer):
     """Writes batches whose records were logged. It has one producer, and one group, for the life of the job."""
 
@@ -145,7 +97,7 @@ class WriteAheadCommitter(Committer):
 
     def recover(self, pending: list[Any]) -> None:
         # Ends what a driver that is dead has left open, and fences one that only seems to be.
-        self._started()
+        self._started(pending)
 
     def commit(self, committables: list[Any]) -> None:
         # Earlier versions did not say how much their topics take.
@@ -153,7 +105,7 @@ class WriteAheadCommitter(Committer):
         if together < self._together:
             self._together = together
             self._stop()
-        batch, producer = self._context.checkpoint_id(), self._started()
+        batch, producer = self._context.checkpoint_id(), self._started(committables)
         if batch < self._next:
             return
         try:
@@ -198,14 +150,21 @@ class WriteAheadCommitter(Committer):
         self._transactions.commit([prepared.transaction])
         self._markers.wait({prepared.transaction: prepared.partitions})
 
-    def _started(self) -> Producing:
+    def _started(self, pending: list[Any]) -> Producing:
         if self._producer is not None:
             return self._producer
-        # 1. Whatever was open under this id has ended after this, one way or the other, and stays so.
+        # 1. What an earlier producer has left. Where its commit is decided, it has to be seen by all before the id is
+        # used again: the group's offset is among it, and without its marker that is waited for in vain.
+        left = self._transactions.describe([self._name]).get(self._name)
+        if left is not None and left.is_committed:
+            self._markers.wait({left.transaction: _places(left, pending)})
+        # 2. Whatever was open under this id has ended after this, one way or the other, and stays so.
         properties = self._properties.having({"batch.size": str(self._together)})
         producer = Producing(properties, transactional_id=self._name)
         producer.start_transactions(_SECONDS)
-        # 2. So this is final.
+        if left is not None and (left.is_open or left.is_aborted):
+            self._markers.wait({left.transaction: _places(left, pending)}, committed=False)
+        # 3. So this is final.
         if self._groups is None:
             # What a transaction that is being ended has not committed yet is waited for.
             known = {"group.id": self._name, "isolation.level": "read_committed"}
@@ -225,3 +184,11 @@ class WriteAheadCommitter(Committer):
         if self._groups is not None:
             self._groups.close()
             self._groups = None
+
+
+def _places(left: TransactionState, pending: list[Any]) -> Iterable[Partition]:
+    """Where a transaction may have written. Once it has ended nobody knows any more: then where its batch would."""
+    if left.partitions or not pending:
+        return left.partitions
+    topics = {topic for piece in pending for topic in pickle.loads(piece[1])[0]}
+    return [(topic, ALL) for topic in (*topics, _GROUPS)]

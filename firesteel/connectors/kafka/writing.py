@@ -142,18 +142,8 @@ class TransactionalWriter(SinkWriter):
         return [committable(known, turn.producer.sent)]
 
     def close(self) -> None:
-        if self._open is not None:
-            self._abort(self._open)
+        # What is open still is ended by recovery, which makes sure that nobody waits for it.
         for turn in self._turns:
             turn.producer.abandon()
         if self._transactions is not None:
             self._transactions.close()
-
-    def _abort(self, turn: _Turn) -> None:
-        """What was not prepared need not wait for recovery."""
-        try:
-            turn.producer.client.purge()
-            turn.producer.client.abort_transaction(5)
-        except turn.producer.kafka.KafkaException:
-            # Recovery does it.
-            return
