@@ -91,9 +91,39 @@ class Reference:
             self.results.append((word, len(content), total, len(set(numbers)), content[0][0], end, end - 1))
 
 
+class SessionReference:
+    """Sessions of each word in a list, one row at a time."""
+
+    def __init__(self, gap: int) -> None:
+        self._gap = gap
+        self._open: dict[Any, list[tuple[int, int, list[int | None]]]] = {}
+        self._watermark = -(1 << 60)
+        self.results: list[tuple[Any, ...]] = []
+
+    def process(self, rows: Sequence[Row]) -> None:
+        for word, number, at in rows:
+            known = self._open.setdefault(word, [])
+            start, end, numbers = at, at + self._gap, [number]
+            touching = [one for one in known if one[0] <= end and start <= one[1]]
+            for one in touching:
+                start, end, numbers = min(start, one[0]), max(end, one[1]), one[2] + numbers
+            if end - 1 > self._watermark:
+                self._open[word] = [one for one in known if one not in touching] + [(start, end, numbers)]
+
+    def watermark(self, value: int) -> None:
+        self._watermark = max(self._watermark, value)
+        for word, known in self._open.items():
+            for start, end, content in [one for one in known if one[1] - 1 <= value]:
+                numbers = [number for number in content if number is not None]
+                results = (sum(numbers), max(numbers)) if numbers else (None, None)
+                self.results.append((word, len(content), *results, start, end, end - 1))
+            self._open[word] = [one for one in known if one[1] - 1 > value]
+
+
 class Vectorised:
     def __init__(self, window: Window) -> None:
-        self._spec = WindowAggregate((0,), CALLS, window, 2, INPUT, RESULT)
+        calls = (*CALLS[:2], AggregateCall("MAX", 1, pa.int64())) if window.kind == "SESSION" else CALLS
+        self._spec = WindowAggregate((0,), calls, window, 2, INPUT, RESULT)
         self._store, self._shapes = MemoryStore(), {}
         self._stubs: list[Stub] = []
         self._watermark = -(1 << 60)
@@ -131,11 +161,12 @@ ROWS = st.lists(
 STEPS = st.lists(st.one_of(ROWS, st.integers(-10, 70), st.just("restart")), max_size=8)
 
 
-@pytest.mark.parametrize("window", WINDOWS, ids=str)
+@pytest.mark.parametrize("window", [*WINDOWS, Window("SESSION", 4), Window("SESSION", 1)], ids=str)
 @given(steps=STEPS)
-@settings(max_examples=40)
+@settings(max_examples=60)
 def test_windows(window: Window, steps: list[Any]) -> None:
-    expected, got = Reference(window), Vectorised(window)
+    expected = SessionReference(window.size) if window.kind == "SESSION" else Reference(window)
+    got = Vectorised(window)
     for step in [*steps, 1 << 40]:
         if step == "restart":
             got.restart()

@@ -134,6 +134,10 @@ class Accumulator(ABC):
     def result(self, state: list[Array]) -> Values:
         """What the function gives in these states."""
 
+    def merge(self, segments: Segments, states: list[Array]) -> list[Array]:
+        """One state for the states of each segment."""
+        return [np.add.reduceat(column, segments.starts) for column in states]
+
 
 def _weighted(rows: Rows, zero: Any) -> Array:
     """Each row's value with its sign; ``zero`` where it does not count."""
@@ -315,6 +319,11 @@ class _Extreme(Accumulator):
 
     def result(self, state: list[Array]) -> Values:
         return Values(state[0], state[1].astype(bool, copy=False))
+
+    def merge(self, segments: Segments, states: list[Array]) -> list[Array]:
+        base = [column.fresh(len(segments.starts)) for column in self.columns]
+        merged = self.run(segments, Rows(states[0], states[1].astype(np.int8)), base)
+        return [column[segments.ends] for column in merged]
 
 
 class RetractingExtreme(_Extreme):

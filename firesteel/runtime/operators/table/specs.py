@@ -87,8 +87,9 @@ class Window:
     """Windows of event time, in milliseconds."""
 
     kind: str
-    """TUMBLE, HOP or CUMULATE."""
+    """TUMBLE, HOP, CUMULATE or SESSION."""
     size: int
+    """Of a SESSION the gap: rows that are no further apart are in one."""
     slide: int = 0
     """How far apart the windows of HOP begin, or those of CUMULATE end."""
     offset: int = 0

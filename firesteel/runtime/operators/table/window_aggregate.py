@@ -1,4 +1,4 @@
-"""Aggregates in windows of event time: TUMBLE, HOP and CUMULATE."""
+"""Aggregates in windows of event time: TUMBLE, HOP, CUMULATE and SESSION."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from firesteel.errors import ProgramError
 from firesteel.runtime.context import OperatorContext
 from firesteel.runtime.operators.table.accumulators import arrow_of
 from firesteel.runtime.operators.table.groups import PIECE, Groups
+from firesteel.runtime.operators.table.sessions import Sessions
 from firesteel.runtime.operators.table.specs import Window, WindowAggregate
 
 __all__ = ["LATE_METRIC", "WindowAggregateOperator", "milliseconds", "window_ends"]
@@ -66,7 +67,7 @@ def window_ends(window: Window, times: Array) -> tuple[Array, Array]:
             ends = starts[places] + np.tile(np.arange(1, count + 1) * window.slide, len(rows))
             inside = ends > times[places]
             return places[inside], ends[inside]
-    raise ProgramError(f"The window {window.kind} is not known here. There are TUMBLE, HOP and CUMULATE.")
+    raise ProgramError(f"The window {window.kind} is not known here. There are TUMBLE, HOP, CUMULATE and SESSION.")
 
 
 @handles(WindowAggregate)
@@ -76,7 +77,13 @@ class WindowAggregateOperator(StreamOperator[WindowAggregate]):
     def open(self, runtime_context: RuntimeContext) -> None:
         spec, context = self.spec, cast(OperatorContext, runtime_context)
         key_types = [spec.input.field(key).type for key in spec.keys]
-        self._groups = Groups(context, key_types, spec.calls, spec.input, spec.retracts, [pa.int64()])
+        self._sessions = Sessions(context, spec) if spec.window.kind.upper() == "SESSION" else None
+        if self._sessions is not None:
+            self._groups = self._sessions.groups
+        else:
+            self._groups = Groups(context, key_types, spec.calls, spec.input, spec.retracts, [pa.int64()])
+        # The last column of a slot's key is the end of its window; that of a session has its start before it.
+        self._end = len(spec.keys) + (self._sessions is not None)
         self._late = runtime_context.get_metrics_group().counter(LATE_METRIC)
 
     def process(self, records: Records) -> None:
@@ -86,8 +93,12 @@ class WindowAggregateOperator(StreamOperator[WindowAggregate]):
 
     def _process(self, batch: pa.RecordBatch) -> None:
         spec = self.spec
-        places, ends = window_ends(spec.window, milliseconds(batch.column(spec.rowtime)))
+        times = milliseconds(batch.column(spec.rowtime))
         watermark = self.context.timer_service().current_watermark()
+        if self._sessions is not None:
+            self._late.inc(self._sessions.take(batch, times, watermark))
+            return
+        places, ends = window_ends(spec.window, times)
         open_ones = ends - 1 > watermark
         as_it_is = spec.window.kind.upper() == "TUMBLE"
         if not open_ones.all():
@@ -104,19 +115,20 @@ class WindowAggregateOperator(StreamOperator[WindowAggregate]):
         alive = np.flatnonzero(table.alive[: table.size])
         if not len(alive):
             return
-        ends = table.key_numbers(alive, len(spec.keys))
+        ends = table.key_numbers(alive, self._end)
         due = ends - 1 <= watermark
         if not due.any():
             return
         slots, ends = alive[due], ends[due]
         order = np.argsort(ends, kind="stable")
         slots, ends = slots[order], ends[order]
-        arrays = table.keys(slots)[:-1]
+        starts = ends - self._span(ends) if self._sessions is None else table.key_numbers(slots, len(spec.keys))
+        arrays = table.keys(slots)[: len(spec.keys)]
         fields = list(spec.schema)[len(arrays) :]
         results = self._groups.results(slots)
         arrays += [arrow_of(values, field.type) for values, field in zip(results, fields, strict=False)]
         for name, field in zip(spec.properties, fields[len(results) :], strict=True):
-            moments = {"start": ends - self._span(ends), "end": ends, "time": ends - 1}[name]
+            moments = {"start": starts, "end": ends, "time": ends - 1}[name]
             arrays.append(pa.array(moments, pa.timestamp("ms")).cast(field.type))
         table.remove(slots)
         for one in self._groups.calls:
