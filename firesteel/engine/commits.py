@@ -210,7 +210,9 @@ class Commits:
                 self._check()
                 going = _Round()
                 for batch in [batch for batch in sorted(self._pending) if self._logged(batch)]:
-                    self._commit(batch, going)
+                    # A committer may take it that nothing else is prepared. Engines see to that; where a later batch
+                    # is known all the same, it is asked as after a failure.
+                    self._commit(batch, going, again=len(self._pending) > 1)
                 going.end()
             except BaseException as error:
                 self._failure = error

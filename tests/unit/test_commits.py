@@ -180,16 +180,29 @@ def test_a_failed_commit_is_told_stays_and_comes_again(job: Job) -> None:
 
 def test_a_sink_that_fails_keeps_no_other_one_waiting(job: Job) -> None:
     """Its outage may last; what the others have prepared may not stay so for ever."""
-    job.sinks["a"].broken.add("commit")
+    job.sinks["a"].broken.add("recover_and_commit")
     for batch in range(2):
         job.log(batch, a=[f"x{batch}"], b=[f"y{batch}"])
     job.logged_until = 1
-    with pytest.raises(OperatorFailure, match="no commit"):
+    with pytest.raises(OperatorFailure, match="no recover_and_commit"):
         job.commits.settle()
-    assert job.take_calls() == [("a", "commit", ["x0"]), ("b", "commit", ["y0"]), ("b", "commit", ["y1"])], (
+    again = "recover_and_commit"
+    assert job.take_calls() == [("a", again, ["x0"]), ("b", again, ["y0"]), ("b", again, ["y1"])], (
         "and a later batch does not overtake an earlier one of the same sink"
     )
     assert job.files() == ["0", "1"]
+
+
+def test_with_a_later_batch_prepared_a_committer_is_asked_as_after_a_failure(job: Job) -> None:
+    """``commit`` may roll back what else it finds prepared."""
+    for batch in range(3):
+        job.log(batch, a=[batch])
+    job.logged_until = 1
+    job.commits.settle()
+    assert job.take_calls() == [("a", "recover_and_commit", [0]), ("a", "recover_and_commit", [1])]
+    job.logged_until = 2
+    job.commits.settle()
+    assert job.take_calls() == [("a", "commit", [2])]
 
 
 @pytest.mark.parametrize("outage", ["create", "recover", "abort", "recover_and_commit"])
