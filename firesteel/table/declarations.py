@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from firesteel.table.catalog.tables import CatalogObject, ColumnDefinition, DeclaredTable, View
 from firesteel.table.logical.expression_resolver import ExpressionResolver
+from firesteel.table.logical.expressions import Expression, InputRef, rewrite
 from firesteel.table.logical.plan import Plan, Project, Scan
 from firesteel.table.logical.scope import Scope
 from firesteel.table.sql.errors import NotSupportedError, SqlValidationError, near_names
@@ -82,14 +85,25 @@ def table_plan(table: DeclaredTable, path: tuple[str, ...]) -> Plan:
     if metadata:
         raise NotSupportedError(f"Not supported yet: metadata columns ({', '.join(metadata)} of {'.'.join(path)}).")
     scan = Scan(path, table.physical, table)
-    if all(column.is_physical for column in table.columns):
-        return scan
     resolver = ExpressionResolver(Scope.of(scan, path[-1]))
     refs = dict(zip(scan.names, scan.refs(), strict=True))
-    expressions = [
+    expressions: list[Expression] = [
         refs[column.name] if column.computed is None else resolver.resolve(column.computed) for column in table.columns
     ]
-    return Project(scan, tuple(expressions), tuple(column.name for column in table.columns))
+    whole = Project(scan, tuple(expressions), tuple(column.name for column in table.columns))
+    if table.watermarks:
+        column, written, _ = table.watermarks[0]
+        over_all = ExpressionResolver(Scope.of(whole, path[-1])).resolve(written)
+        scan = replace(scan, rowtimes=(column,), watermark=_over_scan(over_all, whole.expressions))
+        whole = replace(whole, input=scan)
+    return scan if all(column.is_physical for column in table.columns) else whole
+
+
+def _over_scan(expression: Expression, computed: tuple[Expression, ...]) -> Expression:
+    def replaced(part: Expression) -> Expression | None:
+        return computed[part.index] if isinstance(part, InputRef) else None
+
+    return rewrite(expression, replaced)
 
 
 def _sql_type(kind: DataType) -> str:

@@ -182,6 +182,10 @@ def test_insert_into_print_and_blackhole(env: TableEnvironment, capsys: Any) -> 
         ("SELECT k FROM t UNION ALL SELECT s FROM t", "column k has no common type: INT and STRING"),
         ("SELECT CAST(k AS DATE) FROM t", "INT cannot be cast to DATE."),
         ("SELECT * FROM t ORDER BY k", "ORDER BY needs a LIMIT. (line 1, column 26)"),
+        (
+            "SELECT * FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(k), INTERVAL '1' DAY))",
+            "k is no time attribute: the table needs WATERMARK FOR k AS",
+        ),
         ("SELECT * FROM t a JOIN t b", "INNER JOIN needs a condition"),
         ("SELECT k FROM t a JOIN t b ON a.k = b.k", "Column k is in a and b: write which of them is meant."),
         ("SELECT INTERVAL 'x' DAY", "'x' is no interval DAY."),
@@ -205,7 +209,7 @@ def test_errors_name_the_place_and_near_names(query: str, expected: str, env: Ta
         ("SELECT k FROM t WHERE k IN (SELECT 1)", "IN with a query"),
         ("SELECT ROW_NUMBER() OVER (ORDER BY k) FROM t", "ROW_NUMBER() without a limit."),
         ("SELECT SUM(k) OVER (ORDER BY k) FROM t", "OVER windows of SUM"),
-        ("SELECT * FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(k), INTERVAL '1' DAY))", "table functions and windows"),
+        ("SELECT * FROM TABLE(SESSION(TABLE t, DESCRIPTOR(k), INTERVAL '1' DAY))", "table functions and windows"),
         ("SELECT k FROM t EXCEPT SELECT k FROM t", "EXCEPT"),
         ("SELECT k FROM t GROUP BY ROLLUP (k)", "ROLLUP"),
         ("SELECT LISTAGG(s) FROM t", "the aggregate LISTAGG"),
@@ -316,3 +320,55 @@ def test_datagen_and_computed_columns(env: TableEnvironment) -> None:
     env.execute_sql("CREATE TABLE wrong (a INT) WITH ('connector' = 'datagen', 'number-of-row' = '3')")
     with pytest.raises(SqlValidationError, match="no option 'number-of-row'"):
         env.execute_sql("SELECT * FROM wrong")
+
+
+@pytest.fixture
+def ticks(env: TableEnvironment) -> TableEnvironment:
+    """A row a second, and a watermark two seconds behind."""
+    env.execute_sql("""
+        CREATE TABLE ticks (
+            n BIGINT,
+            odd AS n % 2,
+            ts AS TIMESTAMPADD(SECOND, CAST(n AS INT), TIMESTAMP '2024-01-01 00:00:00.000'),
+            WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
+        ) WITH (
+            'connector' = 'datagen',
+            'fields.n.kind' = 'sequence', 'fields.n.start' = '0', 'fields.n.end' = '24'
+        )
+    """)
+    return env
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (
+            "SELECT EXTRACT(SECOND FROM window_end), odd, COUNT(*), SUM(n) FROM TABLE(TUMBLE(TABLE ticks,"
+            " DESCRIPTOR(ts), INTERVAL '10' SECOND)) WHERE n <> 3 GROUP BY odd, window_start, window_end",
+            [(10, 0, 5, 20), (10, 1, 4, 22), (20, 0, 5, 70), (20, 1, 5, 75), (30, 0, 3, 66), (30, 1, 2, 44)],
+        ),
+        (
+            "SELECT EXTRACT(SECOND FROM window_start), MAX(n) FROM HOP(DATA => TABLE ticks, TIMECOL => DESCRIPTOR(ts),"
+            " SLIDE => INTERVAL '5' SECOND, SIZE => INTERVAL '10' SECOND) GROUP BY window_start, window_end",
+            [(55, 4), (0, 9), (5, 14), (10, 19), (15, 24), (20, 24)],
+        ),
+        (
+            "SELECT EXTRACT(SECOND FROM window_end), COUNT(*) FROM TABLE(CUMULATE(TABLE ticks, DESCRIPTOR(ts),"
+            " INTERVAL '10' SECOND, INTERVAL '30' SECOND)) GROUP BY window_start, window_end",
+            [(10, 10), (20, 20), (30, 25)],
+        ),
+        (
+            "SELECT SUM(c) FROM (SELECT COUNT(*) AS c FROM TABLE(TUMBLE(TABLE ticks, DESCRIPTOR(ts), INTERVAL '10'"
+            " SECOND, INTERVAL '3' SECOND)) GROUP BY window_start, window_end HAVING COUNT(*) > 5)",
+            [(20,)],
+        ),
+    ],
+)
+def test_windows(query: str, expected: list[tuple[Any, ...]], ticks: TableEnvironment) -> None:
+    assert final(ticks, query) == sorted(expected, key=repr)
+
+
+def test_results_of_windows_are_insertions(ticks: TableEnvironment) -> None:
+    windows = "TABLE(TUMBLE(TABLE ticks, DESCRIPTOR(ts), INTERVAL '10' SECOND))"
+    found = rows(ticks, f"SELECT COUNT(*) FROM {windows} GROUP BY window_start, window_end")
+    assert found == [("+I", (10,)), ("+I", (10,)), ("+I", (5,))]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.table.logical.expressions import AggregateCall, Expression, InputRef
-from firesteel.table.types.data_types import BigIntType, DataType, RowField, RowType
+from firesteel.table.types.data_types import BigIntType, DataType, RowField, RowType, TimestampType
 
 __all__ = [
     "Aggregate",
@@ -20,6 +20,7 @@ __all__ = [
     "SortOrder",
     "UnionAll",
     "Values",
+    "WindowTable",
     "unique_names",
 ]
 
@@ -61,6 +62,10 @@ class Scan(Plan):
     path: tuple[str, ...]
     columns: RowType
     table: Any = field(compare=False, repr=False)
+    rowtimes: tuple[str, ...] = ()
+    """Columns that the table has watermarks for. One of them may be computed above the scan."""
+    watermark: Expression | None = None
+    """Over the columns of the scan."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -204,6 +209,31 @@ class RowNumber(Plan):
     @property
     def types(self) -> tuple[DataType, ...]:
         return (*self.input.types, BigIntType(is_nullable=False))
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True)
+class WindowTable(Plan):
+    """The columns of the input, and those of the windows that a row is in: window_start, window_end, window_time."""
+
+    input: Plan
+    time: int
+    kind: str
+    size: int
+    slide: int
+    offset: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return unique_names([*self.input.names, "window_start", "window_end", "window_time"])
+
+    @property
+    def types(self) -> tuple[DataType, ...]:
+        moment = TimestampType(3, is_nullable=False)
+        return (*self.input.types, moment, moment, moment)
 
     @property
     def inputs(self) -> tuple[Plan, ...]:

@@ -13,6 +13,7 @@ from firesteel.table.logical.joins import joined, with_condition
 from firesteel.table.logical.plan import Aggregate, Filter, Plan, Project, RowNumber, UnionAll, Values, unique_names
 from firesteel.table.logical.ranking import RowNumberResolver, number, order_columns
 from firesteel.table.logical.scope import Scope, UnknownNameError
+from firesteel.table.logical.windows import WINDOW_FUNCTIONS, window_table
 from firesteel.table.sql import syntax
 from firesteel.table.sql.errors import NotSupportedError, SqlValidationError, near_names
 from firesteel.table.types.data_types import DataType, NullType, RowField, RowType
@@ -179,12 +180,24 @@ class QueryResolver:
             return plan, Scope.of(plan, node.alias)
         if isinstance(node, syntax.Join):
             return self._join(node)
+        if isinstance(node, syntax.TableFunction) and node.call.name.parts[-1].upper() in WINDOW_FUNCTIONS:
+            windows: Plan = window_table(node.call, self._table_argument, self._text)
+            windows = self._with_columns(windows, node.column_aliases, node)
+            return windows, Scope.of(windows, node.alias)
         what = {
             syntax.TableFunction: "table functions and windows",
             syntax.Unnest: "UNNEST",
             syntax.MatchRecognize: "MATCH_RECOGNIZE",
         }.get(type(node), type(node).__name__)
         raise self._unsupported(node, what)
+
+    def _table_argument(self, node: syntax.TableArgument) -> Plan:
+        if node.partition or node.order:
+            raise self._unsupported(node, "PARTITION BY and ORDER BY of a table argument")
+        if isinstance(node.table, syntax.Query):
+            return self._query(node.table)
+        assert isinstance(node.table, syntax.Name)
+        return self._named(node.table)
 
     def _join(self, node: syntax.Join) -> tuple[Plan, Scope]:
         left, left_scope = self._relation(node.left)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from firesteel.table.catalog.tables import StreamTable
 from firesteel.table.logical.plan import Aggregate, Join, Plan, RowNumber, Scan
+from firesteel.table.physical.window_groups import window_aggregate
 
 __all__ = ["inserts_only"]
 
 
 def inserts_only(plan: Plan) -> bool:
     """Whether nothing is ever taken back."""
+    if isinstance(plan, Aggregate) and window_aggregate(plan) is not None:
+        return True
     if isinstance(plan, Aggregate):
         # Every row once: it never goes away if its input's rows do not.
         return not plan.calls and inserts_only(plan.input)

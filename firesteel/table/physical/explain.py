@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from firesteel.table.logical.expressions import AggregateCall, Call, Expression, InputRef, Literal
-from firesteel.table.logical.plan import Aggregate, Filter, Join, Plan, Project, RowNumber, Scan, UnionAll, Values
+from firesteel.table.logical.plan import (
+    Aggregate,
+    Filter,
+    Join,
+    Plan,
+    Project,
+    RowNumber,
+    Scan,
+    UnionAll,
+    Values,
+    WindowTable,
+)
 from firesteel.table.physical.calcs import merged_calc
 
 __all__ = ["explained"]
@@ -58,6 +69,8 @@ def _logical(plan: Plan) -> tuple[str, Sequence[Plan]]:
     if isinstance(plan, RowNumber):
         fields = ", ".join(f"{name}=[${index}]" for index, name in enumerate(plan.input.names))
         return f"LogicalProject({fields}, {plan.names[-1]}=[ROW_NUMBER()])", plan.inputs
+    if isinstance(plan, WindowTable):
+        return f"LogicalTableFunctionScan(invocation=[{_window(plan)}])", plan.inputs
     if isinstance(plan, UnionAll):
         return "LogicalUnion(all=[true])", plan.inputs
     assert isinstance(plan, Values)
@@ -117,10 +130,17 @@ def _executed(plan: Plan | _Exchange) -> tuple[str, Sequence[object]]:
         order = ", ".join(f"{plan.input.names[o.column]} {'DESC' if o.descending else 'ASC'}" for o in plan.order)
         label = f"Rank(rankType=[ROW_NUMBER], partitionBy=[{', '.join(keys)}], orderBy=[{order}])"
         return label, (_Exchange(keys, plan.input),)
+    if isinstance(plan, WindowTable):
+        return f"WindowTableFunction(window=[{_window(plan)}])", plan.inputs
     if isinstance(plan, UnionAll):
         return f"Union(all=[true], union=[{', '.join(plan.names)}])", plan.inputs
     assert isinstance(plan, Values)
     return f"Values(tuples=[[{', '.join(_row(row) for row in plan.rows)}]])", ()
+
+
+def _window(plan: WindowTable) -> str:
+    slide = f", slide=[{plan.slide} ms]" if plan.slide else ""
+    return f"{plan.kind}(time_col=[{plan.input.names[plan.time]}], size=[{plan.size} ms]{slide})"
 
 
 def _selected(expression: Expression, name: str, names: Sequence[str]) -> str:

@@ -13,16 +13,38 @@ from firesteel.datastream.stream_execution_environment import StreamExecutionEnv
 from firesteel.runtime.columns.kinds import KIND
 from firesteel.runtime.columns.routing import KeyColumns
 from firesteel.runtime.columns.types import ColumnsType
-from firesteel.runtime.operators.table import AggregateCall, Calc, GroupAggregate, Order, Rank
+from firesteel.runtime.operators.table import (
+    AggregateCall,
+    Calc,
+    GroupAggregate,
+    Order,
+    Rank,
+    Window,
+    WindowAggregate,
+    rowtime_strategy,
+)
 from firesteel.runtime.operators.table import Join as JoinSpec
 from firesteel.table.catalog.tables import DeclaredTable, InlineTable, StreamTable
 from firesteel.table.functions.evaluation import Evaluator
+from firesteel.table.logical.expressions import AggregateCall as LogicalCall
 from firesteel.table.logical.expressions import Expression
-from firesteel.table.logical.plan import Aggregate, Filter, Join, Plan, Project, RowNumber, Scan, UnionAll, Values
+from firesteel.table.logical.plan import (
+    Aggregate,
+    Filter,
+    Join,
+    Plan,
+    Project,
+    RowNumber,
+    Scan,
+    UnionAll,
+    Values,
+    WindowTable,
+)
 from firesteel.table.physical.calcs import CalcPlan, merged_calc, place_limits
 from firesteel.table.physical.changelog import inserts_only
 from firesteel.table.physical.columns import columns
 from firesteel.table.physical.sources import declared_stream
+from firesteel.table.physical.window_groups import WindowedAggregate, window_aggregate
 from firesteel.table.sql.errors import NotSupportedError
 from firesteel.table.types.arrow import arrow_schema, arrow_type
 from firesteel.table.types.data_types import RowType
@@ -66,10 +88,14 @@ class Planner:
         if isinstance(table, InlineTable):
             return self._batches(list(table.batches), schema, f"Source: {plan.path[-1]}")
         if isinstance(table, StreamTable):
-            stream: DataStream = table.stream
-            return stream
+            given: DataStream = table.stream
+            return given
         if isinstance(table, DeclaredTable):
-            return declared_stream(self._env, table, plan.path)
+            stream = declared_stream(self._env, table, plan.path)
+            if plan.watermark is None:
+                return stream
+            (watermark,) = columns((plan.watermark,), self._time_zone)
+            return stream.assign_timestamps_and_watermarks(rowtime_strategy(watermark))
         raise NotSupportedError(f"Not supported yet: reading {type(table).__name__}.")
 
     def _batches(self, batches: list[pa.RecordBatch], schema: pa.Schema, name: str) -> DataStream:
@@ -108,13 +134,11 @@ class Planner:
         return below.transform(f"Calc({_described(calc.expressions)})", spec, ColumnsType(schema))
 
     def _aggregate(self, plan: Aggregate) -> DataStream:
+        windowed = window_aggregate(plan)
+        if windowed is not None:
+            return self._windowed(plan, windowed)
         schema = schema_of(plan)
-        calls = tuple(
-            AggregateCall(
-                call.function, call.args[0] if call.args else None, arrow_type(call.type), call.distinct, call.filter
-            )
-            for call in plan.calls
-        )
+        calls = tuple(_call(call) for call in plan.calls)
         spec = GroupAggregate(
             plan.keys,
             calls,
@@ -128,6 +152,31 @@ class Planner:
         if not plan.keys:
             result = result.force_non_parallel()
         return self._uid(result, plan)
+
+    def _windowed(self, plan: Aggregate, windowed: WindowedAggregate) -> DataStream:
+        """Groups that window_start and window_end are among the keys of: results come when windows end."""
+        calls = tuple(_call(call) for call in windowed.calls)
+        layout = arrow_schema(windowed.names, windowed.types)
+        window = windowed.window
+        spec = WindowAggregate(
+            windowed.keys,
+            calls,
+            Window(window.kind, window.size, window.slide, window.offset),
+            windowed.time,
+            schema_of(windowed.input),
+            layout,
+            windowed.properties,
+        )
+        keyed = self.stream(windowed.input).key_by(KeyColumns(windowed.keys))
+        result = keyed.transform("WindowAggregate", spec, ColumnsType(layout))
+        if not windowed.keys:
+            result = result.force_non_parallel()
+        result = self._uid(result, plan)
+        base = Scan(("windows",), RowType.of(list(windowed.names), list(windowed.types)), None)
+        return self._calculated(CalcPlan(base, windowed.results, plan.names, None), result)
+
+    def _window_table(self, plan: WindowTable) -> DataStream:
+        raise NotSupportedError("Not supported yet: windows without an aggregate: GROUP BY window_start, window_end.")
 
     def _ranked(self, calc: CalcPlan, numbered: RowNumber) -> DataStream:
         """Top-N: rows of certain places are all that is kept."""
@@ -187,6 +236,11 @@ class Planner:
         return first.union(*others)
 
 
+def _call(call: LogicalCall) -> AggregateCall:
+    argument = call.args[0] if call.args else None
+    return AggregateCall(call.function, argument, arrow_type(call.type), call.distinct, call.filter)
+
+
 def _described(expressions: tuple[Expression, ...]) -> str:
     text = ", ".join(map(str, expressions))
     return text if len(text) <= 60 else f"{text[:57]}..."
@@ -201,4 +255,5 @@ _BUILDERS: dict[type[Plan], Callable[[Planner, Any], DataStream]] = {
     Join: Planner._join,
     RowNumber: Planner._row_number,
     UnionAll: Planner._union,
+    WindowTable: Planner._window_table,
 }
