@@ -6,11 +6,13 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from firesteel.cluster.driver import CRASHED
 from firesteel.cluster.driver_lease import KILL, TERMINATE
 from firesteel.cluster.folders import ClusterFolder
+from firesteel.cluster.launching import adopted
 from firesteel.cluster.managed import ManagedJob
 from firesteel.cluster.processes import Process, end_session
 from firesteel.cluster.registry import ENDED, JobRow, Registry
@@ -21,7 +23,7 @@ from firesteel.engine.folder_lease import machine_id
 from firesteel.errors import JobCommandError, JobExecutionError
 from firesteel.jobs import running_job
 
-__all__ = ["DriverControl", "RegistryJob"]
+__all__ = ["DriverControl", "FoundDriver", "RegistryJob"]
 
 AnswerT = TypeVar("AnswerT")
 
@@ -31,6 +33,17 @@ SECONDS_TO_TAKE = 3.0
 """How long a request that stands for a signal is waited for. Whether it had an effect is seen from the lease."""
 
 
+@dataclass(frozen=True)
+class FoundDriver:
+    """What became of a driver while there was no job manager."""
+
+    process: Process | None
+    """None where it never began, and cannot any more."""
+    alive: bool = False
+    remote: bool = False
+    """Whether it is on another machine: then its lease tells whether it lives."""
+
+
 class DriverControl:
     """The drivers of one job manager."""
 
@@ -38,12 +51,32 @@ class DriverControl:
         self._folder, self._registry = folder, registry
         self.machine = machine_id()
 
-    def of_another_machine(self, row: JobRow) -> Process | None:
-        """The driver, if it has its lease from another machine. Its process means nothing here."""
-        held = self._registry.driver(row.id)
-        if held is None or held.number != row.driver or held.machine in ("", self.machine):
-            return None
-        return Process(held.pid, held.pid_started)
+    def find(self, row: JobRow) -> FoundDriver:
+        """The driver that an earlier job manager started, or was about to start."""
+        noted = Process(row.pid, row.pid_started)
+        while True:
+            held = self._registry.driver(row.id)
+            if held is None or held.number != row.driver:
+                return self._found_by_files(row, noted)
+            holder = Process(held.pid, held.pid_started)
+            if held.machine not in ("", self.machine):
+                # Its process means nothing here.
+                return FoundDriver(holder, remote=True)
+            for process in (noted, holder):
+                if process.alive:
+                    return FoundDriver(process, alive=True)
+            if held.machine:
+                return FoundDriver(holder)
+            # It has not taken its lease: it is on its way, on whatever machine, or it never will. It did nothing yet,
+            # and will not if the lease is gone. Where it was quicker, it has the lease now, and says where it is.
+            if self._registry.withdraw_driver(row.id, row.driver):
+                return FoundDriver(noted) if self._outcome(row) is not None else FoundDriver(None)
+
+    def _found_by_files(self, row: JobRow, noted: Process) -> FoundDriver:
+        process = adopted(self._folder.job(row.id), row.driver, noted)
+        if process is not None:
+            return FoundDriver(process, alive=True)
+        return FoundDriver(noted) if row.pid or self._outcome(row) is not None else FoundDriver(None)
 
     def facade(self, job: ManagedJob, seconds: float | None) -> JobFacade | None:
         """The job, if it can be asked."""
@@ -79,8 +112,11 @@ class DriverControl:
 
     def outcome(self, job: ManagedJob) -> dict[str, Any] | None:
         """How the last driver of a job said that it ended; None if it crashed."""
+        return self._outcome(job.row)
+
+    def _outcome(self, row: JobRow) -> dict[str, Any] | None:
         with contextlib.suppress(OSError, ValueError):
-            known = json.loads(self._folder.job(job.id).outcome(job.row.driver).read_bytes())
+            known = json.loads(self._folder.job(row.id).outcome(row.driver).read_bytes())
             if isinstance(known, dict) and known.get("status") in (*ENDED, "SUSPENDED", CRASHED):
                 return known
         return None

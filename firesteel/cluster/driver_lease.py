@@ -20,16 +20,15 @@ import logging
 import os
 import signal
 import threading
-import time
 from typing import Any
 
 from firesteel.cluster.postgres import Postgres, PostgresAddress
 from firesteel.cluster.processes import Process, end_session, start_of
-from firesteel.cluster.registry import RegistryUnreachableError
+from firesteel.common.lease_clock import lease_clock
 from firesteel.engine.facade.commands import command_of
 from firesteel.engine.facade.encoding import encoded
 from firesteel.engine.folder_lease import machine_id
-from firesteel.errors import FiresteelError, JobCommandError
+from firesteel.errors import FiresteelError, JobCommandError, in_a_line
 from firesteel.jobs import running_job
 
 __all__ = ["KILL", "TERMINATE", "DriverLease"]
@@ -66,11 +65,11 @@ class DriverLease:
 
     def check(self) -> None:
         """Returns when this process may commit; waits as long as that is not certain."""
-        if time.monotonic() < self._valid_until:
+        if lease_clock() < self._valid_until:
             return
         logger.warning("the lease of this driver has run out: commits wait until the registry confirms it")
         with self._renewed:
-            self._renewed.wait_for(lambda: time.monotonic() < self._valid_until)
+            self._renewed.wait_for(lambda: lease_clock() < self._valid_until)
 
     def release(self) -> None:
         """The driver ends by itself."""
@@ -87,8 +86,9 @@ class DriverLease:
                 if not self._renew():
                     self._end()
                 self._carry_requests()
-            except RegistryUnreachableError as error:
-                logger.warning("the lease of this driver could not be renewed: %s", error)
+            except Exception as error:
+                # Whatever it is, it may pass. Commits wait, and without this thread they would for ever.
+                logger.warning("the lease of this driver could not be renewed: %s", in_a_line(error))
 
     def _renew(self) -> bool:
         statement = """UPDATE drivers SET machine = %s, pid = %s, pid_started = %s,
@@ -100,7 +100,7 @@ class DriverLease:
 
         def renew(cursor: Any) -> bool:
             nonlocal began
-            began = time.monotonic()
+            began = lease_clock()
             return bool(cursor.execute(statement, values).rowcount)
 
         if not self._base.run(renew, seconds=self._seconds):
@@ -129,7 +129,11 @@ class DriverLease:
         self._asked &= {name for name, _ in found}
 
     def _carry(self, name: str, request: str) -> None:
-        answer = json.dumps(self._answer(json.loads(request)))
+        try:
+            answer = json.dumps(self._answer(json.loads(request)))
+        except Exception as error:
+            # Whoever asked would wait for minutes.
+            answer = json.dumps({"error": in_a_line(error), "kind": "job"})
         with contextlib.suppress(FiresteelError):
             statement = "UPDATE commands SET answer = %s WHERE id = %s"
             self._base.run(lambda cursor: cursor.execute(statement, (answer, name)))

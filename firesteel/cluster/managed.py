@@ -38,6 +38,10 @@ class ManagedJob:
     asking: bool = False
     due: float | None = None
     """When the next driver is started, on the monotonic clock."""
+    starting: bool = False
+    """Whether a thread starts a driver."""
+    unstarted: bool = False
+    """Whether the driver's number is one that no process was started with."""
     kill_at: float | None = None
     """When a driver that was asked to end is killed."""
     ending: bool = field(default=False)
@@ -49,6 +53,8 @@ class ManagedJob:
 
     @property
     def holds_slot(self) -> bool:
+        if self.starting or self.due is not None:
+            return True
         return self.row.state not in ("CREATED", "SUSPENDED", *ENDED)
 
     @property

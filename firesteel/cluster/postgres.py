@@ -29,6 +29,8 @@ SECONDS_OF_STATEMENT = 5.0
 """A statement that takes longer is given up by the server: a lease must not run out while one waits for a lock."""
 SECONDS_TO_ANSWER = SECONDS_OF_STATEMENT + 1
 """After that the connection is cut on this side: a network that swallows everything tells nobody."""
+READ_ONLY = "25006"
+"""What a server answers that may not be written to."""
 _PAUSE = 0.1
 
 
@@ -115,7 +117,9 @@ class Postgres:
             except self._driver.Error as error:
                 # A session that the server has ended says so in many ways.
                 broken = self._connection is None or self._connection.closed
-                if not broken and not isinstance(error, self._driver.OperationalError | self._driver.InterfaceError):
+                # A server that became a standby of another one reads only: the address may lead to that one now.
+                passing = self._driver.OperationalError | self._driver.InterfaceError
+                if not broken and error.sqlstate != READ_ONLY and not isinstance(error, passing):
                     raise
                 self.disconnect()
                 end = began + seconds if until is None else until()
@@ -138,6 +142,8 @@ class Postgres:
             self._connection = self._driver.connect(
                 self.address.url,
                 **({"password": self.address.password} if self.address.password else {}),
+                # Of several servers the one that can be written to.
+                target_session_attrs="read-write",
                 autocommit=True,
                 connect_timeout=SECONDS_TO_CONNECT,
                 application_name=self._name,

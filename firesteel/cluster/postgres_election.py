@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from firesteel.cluster.postgres import Postgres, PostgresAddress
 from firesteel.cluster.registry import RegistryUnreachableError
+from firesteel.common.lease_clock import lease_clock
 from firesteel.errors import FiresteelError
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class PostgresElection:
             time.sleep(min(_POLL, max(0.0, deadline - time.monotonic())))
 
     def holds(self) -> bool:
-        return self._elected.is_set() and time.monotonic() < self._valid_until
+        return self._elected.is_set() and lease_clock() < self._valid_until
 
     def resign(self) -> None:
         self._elected.clear()
@@ -98,7 +99,7 @@ class PostgresElection:
                     self._elected.clear()
             except RegistryUnreachableError as error:
                 logger.warning("the leadership could not be renewed: %s", error)
-                if time.monotonic() >= self._valid_until:
+                if lease_clock() >= self._valid_until:
                     self._elected.clear()
 
     def _renew(self) -> bool:
@@ -120,7 +121,7 @@ class PostgresElection:
 
         def timed(cursor: psycopg.Cursor[Any]) -> bool:
             nonlocal began
-            began = time.monotonic()
+            began = lease_clock()
             return bool(work(cursor))
 
         if not self._base.run(timed, seconds=max(1.0, self._seconds / 2)):

@@ -191,7 +191,8 @@ class PostgresRegistry:
         statement = """INSERT INTO drivers VALUES (%s, %s, '', 0, '', clock_timestamp() + %s * INTERVAL '1 s', FALSE)
             ON CONFLICT (job) DO UPDATE SET number = EXCLUDED.number, machine = '', pid = 0, pid_started = '',
                 expires = EXCLUDED.expires, closed = FALSE
-            WHERE drivers.number < EXCLUDED.number"""
+            WHERE drivers.number < EXCLUDED.number
+                OR (drivers.number = EXCLUDED.number AND drivers.machine = '' AND NOT drivers.closed)"""
         self._change(statement, job_id, number, SECONDS_TO_START)
         known = {"job": job_id, "number": number, "seconds": self._driver_seconds}
         return json.dumps({**known, "address": self._base.address.known()})
@@ -202,21 +203,26 @@ class PostgresRegistry:
         found = self._read(statement, job_id)
         return DriverRow(*found[0]) if found else None
 
-    def close_driver(self, job_id: str, number: int) -> bool:
-        """Ends the lease of a driver that has let it run out; says whether it had. It cannot be renewed after that."""
+    def close_driver(self, job_id: str, number: int, force: bool = False) -> bool:
+        return self._close_driver(job_id, number, "TRUE" if force else "(closed OR expires < clock_timestamp())")
 
+    def withdraw_driver(self, job_id: str, number: int) -> bool:
+        return self._close_driver(job_id, number, "(closed OR machine = '')")
+
+    def _close_driver(self, job_id: str, number: int, condition: str) -> bool:
         def close(cursor: psycopg.Cursor[Any]) -> bool:
-            statement = """UPDATE drivers SET closed = TRUE
-                WHERE job = %s AND number = %s AND (closed OR expires < clock_timestamp())"""
-            return bool(cursor.execute(statement, (job_id, number)).rowcount)
+            statement = f"UPDATE drivers SET closed = TRUE WHERE job = %s AND number = %s AND {condition}"
+            return bool(cursor.execute(statement.encode(), (job_id, number)).rowcount)
 
         return self._write(close)
 
     def ask_driver(self, job_id: str, number: int, request: str, seconds: float) -> str | None:
         name = uuid.uuid4().hex
-        self._change("INSERT INTO commands VALUES (%s, %s, %s, %s, NULL)", name, job_id, number, request)
+        # Nothing, if the connection broke after the row was written and before that was known here.
+        statement = "INSERT INTO commands VALUES (%s, %s, %s, %s, NULL) ON CONFLICT (id) DO NOTHING"
         deadline = time.monotonic() + seconds
         try:
+            self._change(statement, name, job_id, number, request)
             while time.monotonic() < deadline:
                 time.sleep(_POLL)
                 ((answer,),) = self._read("SELECT answer FROM commands WHERE id = %s", name) or [("",)]

@@ -65,6 +65,9 @@ class Process:
 
     def reap(self) -> int | None:
         """After its end: takes its wait status, if it was a child of this process."""
+        if self.pid <= 0:
+            # To the system 0 means any child.
+            return None
         with contextlib.suppress(ChildProcessError):
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             return status if pid else None
@@ -97,6 +100,9 @@ def session_members(leader: Process) -> list[Process]:
     """All processes of the session that a driver began: its JVM and the Python workers, which have process groups of
     their own. None where another process has the driver's number by now: then the session is long gone, because the
     system does not give away a number that a session still has."""
+    if leader.pid <= 0:
+        # No process, rather than the session that those have whose leader is outside of this container.
+        return []
     now = start_of(leader.pid)
     if now and now != leader.started:
         return []
@@ -111,8 +117,9 @@ def session_members(leader: Process) -> list[Process]:
 
 
 def end_session(leader: Process, seconds: float = 5.0) -> int:
-    """Kills what is left of a driver's session, and waits so long for its end. Returns how many there were."""
-    members = session_members(leader)
+    """Kills what is left of a driver's session, and waits so long for its end. Returns how many there were. A driver
+    that ends its own session comes last: it could not end the others any more."""
+    members = sorted(session_members(leader), key=lambda member: member.pid == os.getpid())
     for member in members:
         member.send(signal.SIGKILL)
     deadline = time.monotonic() + seconds

@@ -159,8 +159,13 @@ class Registry(Protocol):
     def driver(self, job_id: str) -> DriverRow | None:
         """The lease of a job's driver; None where there are no leases."""
 
-    def close_driver(self, job_id: str, number: int) -> bool:
-        """Ends the lease of a driver that has let it run out; says whether it had. It cannot be renewed after that."""
+    def close_driver(self, job_id: str, number: int, force: bool = False) -> bool:
+        """Ends the lease of a driver that has let it run out, or, with ``force``, of one that is known to be gone; says
+        whether it is closed now. It cannot be renewed after that."""
+
+    def withdraw_driver(self, job_id: str, number: int) -> bool:
+        """Ends the lease of a driver that has not taken it yet; says whether it had not. It cannot take it after
+        that."""
 
     def ask_driver(self, job_id: str, number: int, request: str, seconds: float) -> str | None:
         """Leaves a request for a driver of another machine and waits for the answer; None where none came in time."""

@@ -115,7 +115,10 @@ class SqliteRegistry:
     def driver(self, job_id: str) -> DriverRow | None:
         return None
 
-    def close_driver(self, job_id: str, number: int) -> bool:
+    def close_driver(self, job_id: str, number: int, force: bool = False) -> bool:
+        return True
+
+    def withdraw_driver(self, job_id: str, number: int) -> bool:
         return True
 
     def ask_driver(self, job_id: str, number: int, request: str, seconds: float) -> str | None:

@@ -15,30 +15,28 @@ by other threads. ``job_table`` has the jobs and their rows.
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
 import select
 import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
-from firesteel.cluster.driver import CRASHED, Assignment
 from firesteel.cluster.driver_control import DriverControl
+from firesteel.cluster.driver_ends import DriverEnd
+from firesteel.cluster.driver_starts import DriverStarts
 from firesteel.cluster.folders import ClusterFolder
 from firesteel.cluster.job_table import JobTable
-from firesteel.cluster.launching import DriverLivesError, Launcher, Plan, adopted
-from firesteel.cluster.managed import ManagedJob, crash_text, now_ms
+from firesteel.cluster.launching import DriverLivesError, Launcher, Plan
+from firesteel.cluster.managed import ManagedJob, now_ms
 from firesteel.cluster.processes import Process, end_session
 from firesteel.cluster.program_store import ProgramStore, StoredProgram
 from firesteel.cluster.registry import ENDED, AttemptRow, JobRow, Registry, RegistryUnreachableError, StaleEpochError
 from firesteel.cluster.settings import ClusterSettings
+from firesteel.cluster.wake_pipe import WakePipe
 from firesteel.engine.facade import Cancel, Command, JobFacade
-from firesteel.engine.facade.encoding import encoded
 from firesteel.errors import FiresteelError, JobCommandError, in_a_line
 
 __all__ = ["Supervisor"]
@@ -47,6 +45,7 @@ logger = logging.getLogger("firesteel.cluster")
 
 SECONDS_TO_SUSPEND = 90.0
 SECONDS_TO_TRY_AGAIN = 2.0
+SECONDS_TO_KILL_AGAIN = 5.0
 
 
 class Supervisor:
@@ -69,9 +68,11 @@ class Supervisor:
         self._table = JobTable(folder, registry, self._has_ended)
         self._lock, self._jobs, self._further = self._table.lock, self._table.jobs, self._table.further
         self._become = self._table.become
+        self._starts = DriverStarts(folder, registry, self._table)
         self._work = ThreadPoolExecutor(8, thread_name_prefix="firesteel-work")
-        self._wake_end, self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        self._over = False
+        self._pipe = WakePipe()
+        self._nudge = self._pipe.wake
+        self._over = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._watch, name="firesteel-watch", daemon=True)
 
@@ -89,24 +90,31 @@ class Supervisor:
         self._stopping = not leave_jobs
         if self._stopping:
             self.registry.check()
-            with self._lock:
-                running = [(job, job.process) for job in self._jobs.values() if job.process is not None]
-            for job, process in running:
-                self._drivers.terminate(job, process)
+            told: set[Process] = set()
             deadline = time.monotonic() + SECONDS_TO_SUSPEND
             while time.monotonic() < deadline and self._with_driver():
+                with self._lock:
+                    running = [(job, job.process) for job in self._jobs.values() if job.process is not None]
+                # One that was being started comes later than the others.
+                for job, process in running:
+                    if process not in told:
+                        told.add(process)
+                        self._drivers.terminate(job, process)
+                self._nudge()
                 time.sleep(0.05)
-        self._over = True
+        self._over.set()
         self._nudge()
         if self._thread.ident is not None:
             self._thread.join(10)
         self._work.shutdown(wait=True, cancel_futures=True)
         for job in self._jobs.values():
             job.close()
+        if not self._thread.is_alive():
+            self._pipe.close()
 
     def _with_driver(self) -> bool:
         with self._lock:
-            return any(job.process is not None for job in self._jobs.values())
+            return any(job.process is not None or job.starting for job in self._jobs.values())
 
     def _recover(self, job: ManagedJob) -> None:
         row = job.row
@@ -120,23 +128,22 @@ class Supervisor:
             else:
                 self._end(job, "FAILED", "The job was stopped with the job manager, and keeps no checkpoint.")
             return
-        noted = Process(row.pid, row.pid_started)
-        elsewhere = self._drivers.of_another_machine(row)
-        if elsewhere is not None:
-            logger.info("job %s (%s) is adopted: its driver is process %d elsewhere", row.id, row.name, elsewhere.pid)
-            job.process, job.remote = elsewhere, True
-            return
-        process = adopted(self.folder.job(row.id), row.driver, noted)
-        if process is not None:
-            logger.info("job %s (%s) is adopted: its driver is process %d", row.id, row.name, process.pid)
-            self._attach(job, process)
-        elif not row.pid and self._drivers.outcome(job) is None:
-            # The job manager before this one ended before it had started the driver.
+        found = self._drivers.find(row)
+        if found.process is None:
+            # The job manager before this one ended before the driver had begun, and it will not any more.
             job.due = time.monotonic()
+        elif found.remote:
+            logger.info("job %s (%s) is adopted: its driver is process %d elsewhere", *_named(row), found.process.pid)
+            job.process, job.remote = found.process, True
+            if row.state == "CANCELLING":
+                self._begin_to_cancel(job, found.process)
+        elif found.alive:
+            logger.info("job %s (%s) is adopted: its driver is process %d", *_named(row), found.process.pid)
+            job.row = self.registry.update_job(row.id, pid=found.process.pid, pid_started=found.process.started)
+            self._attach(job, found.process)
         else:
-            job.process = noted
-            job.ending = True
-            self._work.submit(self._logged, self._after_driver, job, noted)
+            job.process, job.ending = found.process, True
+            self._work.submit(self._logged, self._after_driver, job, found.process)
 
     # Submitting
 
@@ -211,15 +218,18 @@ class Supervisor:
                 )
             if job.row.state == "CANCELLING":
                 return
-            if job.process is None:
-                job.due = None
+            if job.process is None and not job.starting:
                 self._end(job, "CANCELED")
                 return
             self._become(job, "CANCELLING")
-            job.kill_at = time.monotonic() + self.settings.cancel_ms / 1000
-            process = job.process
-        self._work.submit(self._logged, self._cancel_driver, job, process)
+            # One that is being started is cancelled as soon as it is there.
+            if job.process is not None:
+                self._begin_to_cancel(job, job.process)
         self._nudge()
+
+    def _begin_to_cancel(self, job: ManagedJob, process: Process) -> None:
+        job.kill_at = time.monotonic() + self.settings.cancel_ms / 1000
+        self._work.submit(self._logged, self._cancel_driver, job, process)
 
     def _cancel_driver(self, job: ManagedJob, process: Process) -> None:
         self.registry.check()
@@ -237,10 +247,6 @@ class Supervisor:
 
     # Watching
 
-    def _nudge(self) -> None:
-        with contextlib.suppress(OSError):
-            os.write(self._wake, b"x")
-
     def _logged(self, action: Callable[..., object], *arguments: Any) -> None:
         try:
             action(*arguments)
@@ -252,12 +258,12 @@ class Supervisor:
             logger.exception("the supervisor failed in %s", getattr(action, "__name__", action))
 
     def _watch(self) -> None:
-        while not self._over:
+        while not self._over.is_set():
             self._logged(self._turn)
 
     def _turn(self) -> None:
         watched = select.poll()
-        watched.register(self._wake_end, select.POLLIN)
+        watched.register(self._pipe.reading, select.POLLIN)
         with self._lock:
             by_descriptor = {
                 job.descriptor: job for job in self._jobs.values() if job.descriptor is not None and not job.ending
@@ -265,9 +271,8 @@ class Supervisor:
             for descriptor in by_descriptor:
                 watched.register(descriptor, select.POLLIN)
         found = [descriptor for descriptor, _ in watched.poll(self._until_next() * 1000)]
-        if self._wake_end in found:
-            with contextlib.suppress(BlockingIOError):
-                os.read(self._wake_end, 4096)
+        if self._pipe.reading in found:
+            self._pipe.clear()
         now = time.monotonic()
         with self._lock:
             for descriptor in found:
@@ -275,27 +280,32 @@ class Supervisor:
                 if job is not None and job.process is not None and not job.ending:
                     job.ending = True
                     self._work.submit(self._logged, self._after_driver, job, job.process)
-            if self._over or self._stopping:
+            if self._over.is_set():
                 return
             for job in list(self._jobs.values()):
                 self._look_after(job, now)
-            self._fill_slots()
+            if not self._stopping:
+                self._fill_slots()
 
     def _until_next(self) -> float:
         with self._lock:
-            moments = [job.due for job in self._jobs.values()] + [job.kill_at for job in self._jobs.values()]
+            jobs = [job for job in self._jobs.values() if not job.ending]
+            moments = [job.kill_at for job in jobs] + ([] if self._stopping else [job.due for job in jobs])
         now = time.monotonic()
         return max(0.01, min([self.settings.poll_ms / 1000, *(one - now for one in moments if one is not None)]))
 
     def _look_after(self, job: ManagedJob, now: float) -> None:
-        if job.due is not None and now >= job.due:
-            job.due = None
-            self._start_driver(job)
-        if job.kill_at is not None and now >= job.kill_at and job.process is not None:
-            job.kill_at = None
+        if job.due is not None and now >= job.due and not self._stopping:
+            self._begin_driver(job)
+        if job.process is None or job.ending:
+            return
+        if job.kill_at is not None and now >= job.kill_at:
+            # And again, until it is gone: a request to another machine may be lost.
+            job.kill_at = now + SECONDS_TO_KILL_AGAIN
             logger.warning("job %s did not end in time: its driver is killed", job.id)
             self._work.submit(self._logged, self._drivers.kill, job, job.process)
-        if job.process is not None and not job.asking and not job.ending:
+        # The end of a driver of another machine is found out by asking, also while all of them are ended.
+        if not job.asking and (job.remote or not self._stopping):
             job.asking = True
             self._work.submit(self._logged, self._ask, job, job.process)
 
@@ -325,48 +335,50 @@ class Supervisor:
             job.asking = False
 
     def _fill_slots(self) -> None:
-        waiting = [job for job in self._jobs.values() if job.row.state == "CREATED"]
+        waiting = [job for job in self._jobs.values() if not job.holds_slot and job.row.state == "CREATED"]
         for job in waiting[: self.free_slots]:
-            self._start_driver(job)
+            self._begin_driver(job)
 
     # Drivers
 
+    def _begin_driver(self, job: ManagedJob) -> None:
+        """The next driver of a job: the first one, or one after a crash. Started by another thread: the one before it
+        may hold its lock for a while."""
+        job.due, job.starting = None, True
+        self._work.submit(self._logged, self._start_driver, job)
+
     def _start_driver(self, job: ManagedJob) -> None:
-        """The next driver of a job: the first one, or one after a crash."""
-        row = job.row
-        again = bool(row.started)
-        number, attempt = (row.driver + 1, row.attempt + 1) if again else (0, 0)
-        row = self._become(
-            job,
-            "RESTARTING" if again else "INITIALIZING",
-            driver=number,
-            attempt=attempt,
-            pid=0,
-            pid_started="",
-            started=row.started or now_ms(),
-        )
-        job.reached = False
-        program = self.programs.find(row.program)
-        if program is None:
-            self._end(job, "FAILED", f"The program {row.program} is no longer there.")
-            return
-        folder = self.folder.job(row.id)
-        settings = {
-            **row.settings,
-            "firesteel.job.id": row.id,
-            "firesteel.job.attempt": str(attempt),
-            "firesteel.job.records": str(folder.records),
-            "firesteel.progress": "false",
-        }
-        task = Assignment(
-            row.id,
-            str(program.path),
-            row.arguments,
-            str(folder.path),
-            number,
-            epoch=self.registry.epoch,
-            lease=self.registry.assign_driver(row.id, number),
-        )
+        process = None
+        try:
+            process = self._launched(job)
+            if process is not None:
+                # Watched first, noted then: a registry that does not answer leaves no driver alone.
+                self._attach(job, process)
+        except BaseException:
+            job.due = time.monotonic() + SECONDS_TO_TRY_AGAIN
+            raise
+        finally:
+            job.starting = False
+            self._nudge()
+        if process is not None:
+            logger.info("job %s (%s): driver %d is process %d", job.id, job.row.name, job.row.driver, process.pid)
+            self._until_noted(job, lambda: self._note_process(job, process))
+
+    def _launched(self, job: ManagedJob) -> Process | None:
+        """The driver, if one could be started."""
+        with self._lock:
+            if self._stopping or self._over.is_set():
+                job.due = time.monotonic()
+                return None
+            if job.row.state == "CANCELLING":
+                self._end(job, "CANCELED")
+                return None
+            row = self._starts.number(job)
+            program = self.programs.find(row.program)
+            if program is None:
+                self._end(job, "FAILED", f"The program {row.program} is no longer there.")
+                return None
+        folder, task, settings = self._starts.task(row, program)
         try:
             process = self._launcher.start(folder, task, settings)
         except StaleEpochError:
@@ -374,19 +386,23 @@ class Supervisor:
         except DriverLivesError as error:
             logger.warning("%s It is waited for.", error)
             job.due = time.monotonic() + SECONDS_TO_TRY_AGAIN
-            return
+            return None
+        except OSError as error:
+            # No memory, no room, too many processes: that may pass.
+            job.unstarted = False
+            with self._lock:
+                self._decide(job, DriverEnd(0, "crashed", f"The driver could not be started: {in_a_line(error)}"))
+            return None
         except Exception as error:
             logger.exception("the driver of job %s could not be started", row.id)
             self._end(job, "FAILED", f"The driver could not be started: {in_a_line(error)}")
-            return
-        self.registry.put_attempt(AttemptRow(row.id, number, process.pid, now_ms()))
-        logger.info("job %s (%s): driver %d is process %d", row.id, row.name, number, process.pid)
-        self._attach(job, process)
+            return None
+        job.unstarted = False
+        return process
 
     def _attach(self, job: ManagedJob, process: Process) -> None:
         with self._lock:
-            job.row = self.registry.update_job(job.id, pid=process.pid, pid_started=process.started)
-            job.process, job.ending = process, False
+            job.process, job.ending, job.remote = process, False, False
             job.close()
             job.descriptor = process.open()
             if job.descriptor is None:
@@ -394,8 +410,12 @@ class Supervisor:
                 job.ending = True
                 self._work.submit(self._logged, self._after_driver, job, process)
             elif job.row.state == "CANCELLING":
-                job.kill_at = time.monotonic() + self.settings.cancel_ms / 1000
-                self._work.submit(self._logged, self._cancel_driver, job, process)
+                self._begin_to_cancel(job, process)
+
+    def _note_process(self, job: ManagedJob, process: Process) -> None:
+        if job.process is process:
+            self.registry.put_attempt(AttemptRow(job.id, job.row.driver, process.pid, now_ms()))
+            job.row = self.registry.update_job(job.id, pid=process.pid, pid_started=process.started)
 
     def _after_driver(self, job: ManagedJob, process: Process) -> None:
         """A driver has ended: finds out how, and decides what follows."""
@@ -403,53 +423,65 @@ class Supervisor:
         left = 0 if job.remote else end_session(process)
         if left:
             logger.info("job %s: %d processes that its driver left behind were ended", job.id, left)
-        outcome = self._drivers.outcome(job)
-        self._further.driver_ended(job, f"The driver (process {process.pid}) has ended.")
-        with self._lock:
+        end = DriverEnd.of(job, process, self._drivers.outcome(job), status, self._stopping)
+
+        def decide() -> None:
+            self._end_further(job, process)
+            self._decide(job, end)
             job.close()
-            job.process, job.kill_at, job.remote = None, None, False
-            job.reached = False
-            self._decide(job, process, outcome, status)
+            job.process, job.kill_at, job.remote, job.reached = None, None, False, False
+
+        self._until_noted(job, decide)
         self._nudge()
 
-    def _decide(self, job: ManagedJob, process: Process, outcome: dict[str, Any] | None, status: int | None) -> None:
+    def _end_further(self, job: ManagedJob, process: Process) -> None:
+        try:
+            self._further.driver_ended(job, f"The driver (process {process.pid}) has ended.")
+        except (StaleEpochError, RegistryUnreachableError):
+            raise
+        except Exception:
+            # What is wrong with them holds up nothing else.
+            logger.exception("further jobs of the program of job %s could not be ended", job.id)
+
+    def _until_noted(self, job: ManagedJob, action: Callable[[], None]) -> None:
+        """Does what writes to the registry, and again where that failed: nobody else would."""
+        while True:
+            try:
+                with self._lock:
+                    action()
+                return
+            except StaleEpochError:
+                raise
+            except Exception as error:
+                logger.error("job %s: what became of its driver could not be noted: %s", job.id, in_a_line(error))
+            if self._over.wait(SECONDS_TO_TRY_AGAIN):
+                return
+
+    def _decide(self, job: ManagedJob, end: DriverEnd) -> None:
+        # Whatever the driver is still up to, it commits nothing after this.
+        self.registry.close_driver(job.id, job.row.driver, force=True)
         row = job.row
-        how = "crashed" if outcome is None or outcome["status"] == CRASHED else str(outcome["status"])
-        if how == "SUSPENDED" and not self._stopping:
-            # A signal of somebody else ended the driver.
-            how, message = "crashed", f"The driver (process {process.pid}) was ended by a signal."
-        elif outcome is None:
-            message = crash_text(process.pid, status)
-        else:
-            message = str((outcome or {}).get("failure", ""))
-        attempt = AttemptRow(row.id, row.driver, process.pid, outcome=how, message=message, ended=now_ms())
-        before = [one for one in self.registry.attempts(row.id) if one.number == row.driver]
-        failures = () if job.snapshot is None else job.snapshot.exceptions.failures
-        attempt = replace(
-            attempt,
-            started=before[0].started if before else row.started,
-            failures=tuple(encoded(one) for one in failures) if how == "crashed" else (),
-        )
-        self.registry.put_attempt(attempt)
-        if row.state == "CANCELLING" and how != "FINISHED":
+        self.registry.put_attempt(end.attempt(job, self.registry.attempts(row.id)))
+        if row.state == "CANCELLING" and end.how != "FINISHED":
             self._end(job, "CANCELED")
-        elif how in ENDED:
-            self._end(job, how, message)
-        elif how == "SUSPENDED":
+        elif end.how in ENDED:
+            self._end(job, end.how, end.message)
+        elif end.how == "SUSPENDED":
             self._become(job, "SUSPENDED", pid=0, pid_started="")
         else:
-            pause = job.restarts.after(attempt.ended / 1000)
+            pause = end.pause(job)
             if pause is None:
-                logger.warning("job %s (%s) has failed: %s", row.id, row.name, message)
-                self._end(job, "FAILED", message)
+                self._end(job, "FAILED", end.message)
+                logger.warning("job %s (%s) has failed: %s", row.id, row.name, end.message)
                 return
-            logger.warning("job %s (%s) is started again in %.1f s: %s", row.id, row.name, pause, message)
-            job.due = time.monotonic() + pause
             self._become(job, "RESTARTING", pid=0, pid_started="")
+            logger.warning("job %s (%s) is started again in %.1f s: %s", row.id, row.name, pause, end.message)
+            job.due = time.monotonic() + pause
 
     # Ends
 
     def _end(self, job: ManagedJob, state: str, failure: str = "") -> None:
+        self.registry.close_driver(job.id, job.row.driver, force=True)
         self._table.end(job, state, failure, self._drivers.record(job))
 
     def _has_ended(self, row: JobRow) -> None:
@@ -459,3 +491,7 @@ class Supervisor:
     def _after_end(self, row: JobRow) -> None:
         self._ended_listener(row)
         self._table.forget_old(self.settings.history)
+
+
+def _named(row: JobRow) -> tuple[str, str]:
+    return row.id, row.name

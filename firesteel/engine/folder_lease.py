@@ -31,6 +31,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
+from firesteel.common.lease_clock import lease_clock
 from firesteel.engine.folder_lock import Holder, refusal
 from firesteel.errors import CheckpointError
 from firesteel.filesystems import Storage, joined
@@ -53,7 +54,7 @@ class FolderLease:
         storage: Storage,
         holder: Holder,
         seconds: float | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = lease_clock,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._folder, self._storage, self._holder = folder, storage, holder

@@ -186,6 +186,15 @@ def test_a_number_that_was_given_away_is_left_alone(tmp_path: Path) -> None:
         other.wait()
 
 
+def test_a_process_that_was_never_noted_stands_for_no_other() -> None:
+    # Whoever was started from outside of a container has session 0 in it.
+    assert session_members(Process(0, "")) == []
+    child = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert Process(0, "").reap() is None, "0 means any child to the system"
+    assert child.wait() == 0
+
+
 def test_a_zombie_has_ended() -> None:
     child = subprocess.Popen(["true"])
     known = Process.of(child.pid)
