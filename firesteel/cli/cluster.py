@@ -8,13 +8,17 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from firesteel.cli.showing import duration, table
 from firesteel.errors import JobManagerError, SetupError
 
+if TYPE_CHECKING:
+    from firesteel.cluster.client import ClusterClient
+
 __all__ = ["HELP", "configure", "run"]
 
+SECONDS_TO_ELECT = 15.0
 HELP = "start, stop or show the job manager"
 
 
@@ -123,11 +127,25 @@ def _stop(options: argparse.Namespace) -> int:
     if running is None or client is None:
         raise JobManagerError("No job manager runs here.")
     process = Process.of(running.pid)
-    client.request("DELETE", "/firesteel/v1/manager", query={"leaveJobs": str(options.leave_jobs).lower()})
+    if _leads(client, folder):
+        client.end(options.leave_jobs)
+    else:
+        # The leader is on another machine, and none of this one's business.
+        process.send(signal.SIGTERM)
     if not process.wait(150):
         raise JobManagerError(f"The job manager (process {running.pid}) did not end in time.")
     print("The job manager has ended; its jobs run on." if options.leave_jobs else "The job manager has ended.")
     return 0
+
+
+def _leads(client: ClusterClient, folder: Path) -> bool:
+    """Whether the last job manager of a folder on this machine leads; waits for an election that is under way."""
+    if not (folder / "members").is_dir():
+        return True
+    deadline = time.monotonic() + SECONDS_TO_ELECT
+    while (leads := client.leads()) is None and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return bool(leads)
 
 
 def _status(options: argparse.Namespace) -> int:

@@ -39,10 +39,14 @@ from firesteel.errors import (
     SavepointError,
 )
 
-__all__ = ["ClusterClient", "ClusterJob", "Place", "packed_program"]
+__all__ = ["FORWARDED", "LEADER", "ClusterClient", "ClusterJob", "Place", "packed_program"]
 
 AnswerT = TypeVar("AnswerT")
 
+LEADER = "Firesteel-Leader"
+"""The header of answers that were passed on: it says where the leader is."""
+FORWARDED = "Firesteel-Forwarded"
+"""The header of requests that were passed on: they are passed on once."""
 SECONDS = 30.0
 SECONDS_TO_PLAN = 300.0
 SECONDS_TO_FAIL_OVER = 30.0
@@ -126,13 +130,15 @@ class ClusterClient:
         body: Mapping[str, Any] | None = None,
         query: Mapping[str, Any] | None = None,
         seconds: float = SECONDS,
+        idempotent: bool = False,
     ) -> Any:
-        """Asks for JSON. A refusal becomes an error with the server's text."""
+        """Asks for JSON. A refusal becomes an error with the server's text. ``idempotent``: it may be sent again where
+        it is not known whether it has arrived."""
         content = None if body is None else json.dumps(body).encode()
         headers = {} if content is None else {"Content-Type": "application/json"}
         known = {key: str(value) for key, value in (query or {}).items() if value is not None}
         target = path + (f"?{urllib.parse.urlencode(known)}" if known else "")
-        answer, _ = self._ask(method, target, content, headers, seconds)
+        answer, _ = self._ask(method, target, content, headers, seconds, idempotent)
         return json.loads(answer) if answer.strip() else {}
 
     def text(self, path: str, **query: Any) -> tuple[str, Mapping[str, str]]:
@@ -143,18 +149,27 @@ class ClusterClient:
         return answer.decode(errors="replace"), headers
 
     def _ask(
-        self, method: str, target: str, content: bytes | None, headers: Mapping[str, str], seconds: float
+        self,
+        method: str,
+        target: str,
+        content: bytes | None,
+        headers: Mapping[str, str],
+        seconds: float,
+        idempotent: bool = False,
     ) -> tuple[bytes, Mapping[str, str]]:
         """One of several job managers takes over when another one dies. That takes some seconds, which are waited."""
+        idempotent |= method == "GET"
+        # 503: nothing was done. 502: it may have been.
+        passing = (502, 503) if idempotent else (503,)
         deadline = time.monotonic() + (SECONDS_TO_FAIL_OVER if len(self._places) > 1 else 0)
         while True:
             for _ in self._places:
                 status, answer, known, failure = self._ask_first(method, target, content, headers, seconds)
-                if status is not None and status != 503:
+                if status is not None and status not in passing:
                     if status >= 400:
                         raise _error(status, answer, self.address)
                     return answer, known
-                if failure is not None and method != "GET" and not isinstance(failure, ConnectionRefusedError):
+                if failure is not None and not idempotent and not isinstance(failure, ConnectionRefusedError):
                     # It may have arrived, and must not come twice.
                     raise JobManagerError(f"The job manager at {self.address} gave no answer: {failure}.") from failure
                 if len(self._places) > 1:
@@ -190,6 +205,22 @@ class ClusterClient:
             return http.client.HTTPSConnection(place.host, place.port, timeout=seconds, context=context)
         return http.client.HTTPConnection(place.host, place.port, timeout=seconds)
 
+    # The job manager itself
+
+    def leads(self) -> bool | None:
+        """Whether the one that answers leads; None while nobody does."""
+        try:
+            _, headers = self.text("/firesteel/v1/manager")
+        except JobManagerError:
+            return None
+        return LEADER.lower() not in {name.lower() for name in headers}
+
+    def end(self, leave_jobs: bool) -> None:
+        """Ends the job manager at this address, if it leads, and no other one."""
+        self._ask(
+            "DELETE", f"/firesteel/v1/manager?leaveJobs={str(leave_jobs).lower()}", None, {FORWARDED: "1"}, SECONDS
+        )
+
     # Jobs
 
     def upload(self, program: str) -> str:
@@ -203,7 +234,8 @@ class ClusterClient:
         )
         body = head.encode() + content + f"\r\n--{boundary}--\r\n".encode()
         headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
-        answer, _ = self._ask("POST", "/jars/upload", body, headers, SECONDS_TO_PLAN)
+        # A program is stored under its hash.
+        answer, _ = self._ask("POST", "/jars/upload", body, headers, SECONDS_TO_PLAN, idempotent=True)
         return str(json.loads(answer)["filename"]).rpartition("/")[2]
 
     def submit(
@@ -215,7 +247,9 @@ class ClusterClient:
         lenient: bool = False,
     ) -> str:
         """Uploads a program and runs it as a job; returns the job's id."""
+        job_id = uuid.uuid4().hex
         body: dict[str, Any] = {
+            "jobId": job_id,
             "programArgsList": list(arguments),
             "flinkConfiguration": dict(settings or {}),
             "allowNonRestoredState": lenient,
@@ -223,8 +257,13 @@ class ClusterClient:
         if savepoint:
             body["savepointPath"] = savepoint
         uploaded = self.upload(program)
-        answer = self.request("POST", f"/jars/{uploaded}/run", body, seconds=SECONDS_TO_PLAN)
-        return str(answer["jobid"])
+        try:
+            self.request("POST", f"/jars/{uploaded}/run", body, seconds=SECONDS_TO_PLAN, idempotent=True)
+        except ProgramError as error:
+            # Nobody else has this id: it was submitted by an earlier try, whose answer was lost.
+            if f"There is a job {job_id} already" not in str(error):
+                raise
+        return job_id
 
     def jobs(self) -> list[dict[str, Any]]:
         """All jobs, oldest first."""
@@ -338,7 +377,9 @@ class ClusterJob(JobFacade):
 
     def _operation(self, what: str, body: Mapping[str, Any]) -> dict[str, Any]:
         given = {key: value for key, value in body.items() if value is not None}
-        trigger = self._client.request("POST", f"/jobs/{self.id}/{what}", given)["request-id"]
+        # With an id of its own it is the same operation, however often it is asked for.
+        given["triggerId"] = uuid.uuid4().hex
+        trigger = self._client.request("POST", f"/jobs/{self.id}/{what}", given, idempotent=True)["request-id"]
         while True:
             answer = self._client.get(f"/jobs/{self.id}/savepoints/{trigger}")
             if answer["status"]["id"] == "COMPLETED":

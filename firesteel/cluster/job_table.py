@@ -76,10 +76,20 @@ class JobTable:
     def add(self, row: JobRow) -> None:
         """A job that was submitted."""
         with self.lock:
-            if self._registry.job(row.id) is not None:
-                raise ProgramError(f"There is a job {row.id} already.")
+            self.refuse(row.id)
             self._registry.add_job(row)
             self.jobs[row.id] = ManagedJob(row, restarts_after(row, []))
+
+    def refuse(self, job_id: str) -> None:
+        """Raises ProgramError where there is a job of this id."""
+        with self.lock:
+            known = self._registry.job(job_id)
+            if known is None:
+                return
+            if known.state not in ENDED and self.managed(job_id) is None:
+                # It was written, though the registry did not come to say so.
+                self.jobs[job_id] = ManagedJob(known, restarts_after(known, []))
+            raise ProgramError(f"There is a job {job_id} already.")
 
     def become(self, job: ManagedJob, state: str, **changes: Any) -> JobRow:
         """Gives a job another state."""

@@ -156,6 +156,8 @@ class Supervisor:
     ) -> JobRow:
         """Plans a program, and starts it as soon as there is a slot. A ProgramError says why it cannot run."""
         settings = dict(settings or {})
+        if job_id is not None:
+            self._table.refuse(job_id)
         plan = self.plan(program, arguments, settings)
         job_id = job_id or uuid.uuid4().hex
         if plan.checkpointing and plan.checkpoint_folder is None:

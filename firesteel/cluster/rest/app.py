@@ -31,12 +31,13 @@ from firesteel.cluster.settings import ClusterSettings
 from firesteel.cluster.tokens import Tokens
 from firesteel.errors import FiresteelError, JobCommandError, JobNotFoundError
 
-__all__ = ["build", "guarded_app", "login_routes", "read_body"]
+__all__ = ["build", "guarded_app", "login_routes", "read_body", "refusal"]
 
 logger = logging.getLogger("firesteel.cluster")
 
 MAX_BODY = 1 << 20
 """Bytes of a request that is no upload."""
+MAX_LOGIN = 4096
 SECONDS_TO_READ = 30.0
 SECONDS_TO_UPLOAD = 600.0
 PARTS = 16
@@ -96,7 +97,7 @@ def _answering(cluster: Cluster, endpoint: Endpoint) -> Answering:
             # Not in the server's own thread: registry, files and drivers may take their time.
             return _response(endpoint, await run_in_threadpool(endpoint.handler, call))
         except Exception as error:
-            return _refusal(error)
+            return refusal(error, endpoint.method != "GET")
 
     return answer
 
@@ -190,9 +191,9 @@ def _login(settings: ClusterSettings, tokens: Tokens) -> Answering:
     async def login(request: Request) -> Response:
         try:
             async with asyncio.timeout(SECONDS_TO_READ):
-                token = _json(await read_body(request, 4096)).get("token")
+                token = _json(await read_body(request, MAX_LOGIN)).get("token")
         except Exception as error:
-            return _refusal(error)
+            return refusal(error)
         changes = tokens.allows(token, True) if isinstance(token, str) else None
         if changes is None:
             return JSONResponse({"errors": ["This is not a token of this job manager."]}, 401)
@@ -213,12 +214,16 @@ async def _logout(request: Request) -> Response:
 # Errors
 
 
-def _refusal(error: Exception) -> Response:
+def refusal(error: Exception, changes: bool = False) -> Response:
+    """The answer to a request that failed. ``changes``: it was one that may have changed something before that."""
     match error:
         case RestError():
             return _errors(error.status, *error.messages)
         case JobNotFoundError():
             return _errors(404, str(error))
+        case StaleEpochError() | RegistryUnreachableError() if changes:
+            # Not 503, which says that nothing was done: a part of it may have been, or all.
+            return _errors(502, f"{error} Look what was done.")
         case StaleEpochError() | RegistryUnreachableError():
             return JSONResponse({"errors": [str(error)]}, 503, {"Retry-After": "1"})
         case NoRoomError():
@@ -247,4 +252,4 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    return _refusal(error)
+    return refusal(error)

@@ -17,7 +17,8 @@ FLAG = {"type": "boolean", "nullable": True}
 
 def _running(call: Call) -> str:
     row = call.cluster.supervisor.row(call.job_id)
-    if row.state in ENDED:
+    trigger = call.text("triggerId")
+    if row.state in ENDED and (trigger is None or call.cluster.operations.find(trigger) is None):
         raise RestError(409, f"Job {row.id} has ended ({row.state}).")
     return row.id
 

@@ -6,6 +6,7 @@ answered with 503 and the time after which to try again; nothing was done then.
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import logging
 import ssl
@@ -14,29 +15,39 @@ import time
 import urllib.parse
 from collections.abc import Callable
 
+import anyio
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from firesteel.cluster.client import FORWARDED, LEADER
 from firesteel.cluster.page import page_routes
-from firesteel.cluster.registry import Leader, RegistryUnreachableError
-from firesteel.cluster.rest.app import guarded_app, read_body
-from firesteel.cluster.rest.calls import RestError
+from firesteel.cluster.registry import Leader
+from firesteel.cluster.rest.app import (
+    MAX_BODY,
+    MAX_LOGIN,
+    SECONDS_TO_READ,
+    SECONDS_TO_UPLOAD,
+    guarded_app,
+    read_body,
+    refusal,
+)
 from firesteel.cluster.settings import ClusterSettings
 from firesteel.cluster.tokens import Tokens
+from firesteel.errors import in_a_line
 
 __all__ = ["FORWARDED", "LEADER", "standby_app"]
 
 logger = logging.getLogger("firesteel.cluster")
 
-LEADER = "Firesteel-Leader"
-"""The header of answers that says where the leader is."""
-FORWARDED = "Firesteel-Forwarded"
-"""The header of requests that were passed on: they are passed on once."""
-SECONDS = 330.0
-"""A little longer than what takes longest, the plan of a program."""
+SECONDS = 35.0
+"""A little longer than clients wait."""
+SECONDS_TO_PLAN = 330.0
+"""And than what takes longest, the plan of a program."""
+THREADS = 40
+"""So many requests wait for the leader at the same time. They have threads of their own: if this process is elected it
+needs the others."""
 _SECONDS_KNOWN = 0.5
 """How long it is believed who the leader is."""
 _PASSED = ("authorization", "cookie", "content-type", "accept", "range")
@@ -72,18 +83,33 @@ class _Forwarding:
     def __init__(self, settings: ClusterSettings, own_address: str, leader: Callable[[], Leader | None]) -> None:
         self._settings, self._own, self._find = settings, own_address, leader
         self._lock = threading.Lock()
+        self._threads = anyio.CapacityLimiter(THREADS)
         self._known: tuple[float, Leader | None] = (-1.0, None)
 
     async def answer(self, request: Request) -> Response:
         try:
-            body = await read_body(request, self._settings.max_upload + (64 << 10))
-        except RestError as error:
-            return JSONResponse({"errors": list(error.messages)}, error.status)
+            body = await self._body(request)
+        except Exception as error:
+            return refusal(error)
         raw = request.scope.get("raw_path") or request.url.path.encode()
         target = raw.decode("ascii", "replace") + (f"?{request.url.query}" if request.url.query else "")
         headers = {name: request.headers[name] for name in _PASSED if name in request.headers}
         again = FORWARDED.lower() in request.headers
-        return await run_in_threadpool(self._forward, request.method, target, headers, body, again)
+        return await anyio.to_thread.run_sync(
+            self._forward, request.method, target, headers, body, again, limiter=self._threads
+        )
+
+    async def _body(self, request: Request) -> bytes:
+        """Bounded as the leader bounds it: whoever logs in has no token yet."""
+        match request.url.path.removeprefix("/v1"):
+            case "/jars/upload":
+                most, seconds = self._settings.max_upload + (64 << 10), SECONDS_TO_UPLOAD
+            case "/firesteel/v1/login":
+                most, seconds = MAX_LOGIN, SECONDS_TO_READ
+            case _:
+                most, seconds = MAX_BODY, SECONDS_TO_READ
+        async with asyncio.timeout(seconds):
+            return await read_body(request, most)
 
     def _leader(self) -> Leader | None:
         with self._lock:
@@ -91,8 +117,8 @@ class _Forwarding:
             if time.monotonic() - asked > _SECONDS_KNOWN:
                 try:
                     known = self._find()
-                except RegistryUnreachableError as error:
-                    logger.warning("the leader is not known: %s", error)
+                except Exception as error:
+                    logger.warning("the leader is not known: %s", in_a_line(error))
                     known = None
                 self._known = (time.monotonic(), known)
             return known
@@ -115,14 +141,15 @@ class _Forwarding:
     def _ask(self, leader: Leader, method: str, target: str, headers: dict[str, str], body: bytes) -> Response:
         parts = urllib.parse.urlsplit(leader.address)
         host, port = parts.hostname or "", parts.port or 443
+        seconds = SECONDS_TO_PLAN if target.removeprefix("/v1").startswith("/jars/") else SECONDS
         line: http.client.HTTPConnection
         if parts.scheme == "https":
             context = ssl.create_default_context()
             # Those that share a folder often share a certificate that nobody else knows.
             context.load_verify_locations(self._settings.certificate)
-            line = http.client.HTTPSConnection(host, port, timeout=SECONDS, context=context)
+            line = http.client.HTTPSConnection(host, port, timeout=seconds, context=context)
         else:
-            line = http.client.HTTPConnection(host, port, timeout=SECONDS)
+            line = http.client.HTTPConnection(host, port, timeout=seconds)
         try:
             line.request(method, target, body or None, {**headers, FORWARDED: "1"})
             answer = line.getresponse()
