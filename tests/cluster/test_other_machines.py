@@ -95,7 +95,7 @@ def test_a_driver_that_takes_its_lease_meanwhile_is_adopted(make: MakeCluster) -
         assert driver.lease.take()
         return withdraw(job, number)
 
-    registry.withdraw_driver = too_late  # type: ignore[method-assign]
+    registry.withdraw_driver = too_late  # type: ignore[method-assign, assignment]
     second.supervisor.start()
     managed = second.supervisor.managed(driver.row.id)
     assert managed is not None

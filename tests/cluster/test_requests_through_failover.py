@@ -9,13 +9,13 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 import uvicorn
-from clusterkit import FakeLauncher, client_of, finish, has_state, running_cluster, submit, wait_for_process
+from clusterkit import FakeLauncher, client_of, finish, has_state, running_cluster, wait_for_process
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from firesteel.cli import main
