@@ -17,6 +17,7 @@ import os
 import signal
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
@@ -168,17 +169,21 @@ def _shared(config: pytest.Config) -> bool:
 
 @pytest.fixture(autouse=True)
 def _spark_where_it_belongs(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A test that starts this process's Spark session unawares would have every process start one."""
+    """A test that starts this process's Spark session unawares would have every process start one. A warning: whether
+    it starts one, or finds that of a test before it, is chance."""
     before = _session_there()
     yield
     group = group_of(request.node.nodeid)
     if _shared(request.config) and group not in IN_SESSION and not before and _session_there():
-        pytest.fail(f"This test started a Spark session, but its group is {group!r}: see tests/sharing.py.")
+        name = request.node.nodeid
+        said = f"{name} started a Spark session, but its group is {group!r}: see tests/sharing.py."
+        warnings.warn(pytest.PytestWarning(said), stacklevel=1)
 
 
 def _session_there() -> bool:
-    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
-    return getattr(context, "_active_spark_context", None) is not None
+    kind = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    # A test may have put something else in its place.
+    return kind is not None and isinstance(getattr(kind, "_active_spark_context", None), kind)
 
 
 @pytest.fixture(autouse=True, scope="session")
