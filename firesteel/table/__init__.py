@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from firesteel.table.environment_settings import EnvironmentSettings
     from firesteel.table.expression import Expression
     from firesteel.table.result_kind import ResultKind
+    from firesteel.table.stream_table_environment import StreamTableEnvironment
     from firesteel.table.table import GroupedTable, Table
     from firesteel.table.table_config import TableConfig
     from firesteel.table.table_environment import TableEnvironment
@@ -28,6 +29,7 @@ __all__ = [
     "ResultKind",
     "Row",
     "RowKind",
+    "StreamTableEnvironment",
     "Table",
     "TableConfig",
     "TableEnvironment",
@@ -42,6 +44,7 @@ _PLACES = {
     "ResultKind": "firesteel.table.result_kind",
     "Row": "firesteel.common.types",
     "RowKind": "firesteel.common.types",
+    "StreamTableEnvironment": "firesteel.table.stream_table_environment",
     "Table": "firesteel.table.table",
     "TableConfig": "firesteel.table.table_config",
     "TableEnvironment": "firesteel.table.table_environment",
