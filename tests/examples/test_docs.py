@@ -25,6 +25,7 @@ PAGES = [
     "cep.md",
     "databases.md",
     "gelly.md",
+    "hybrid-source.md",
 ]
 ON_SPARK = ("gelly.md",)
 

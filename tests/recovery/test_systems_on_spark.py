@@ -22,6 +22,7 @@ PROGRAM = """
     from firesteel.common import Configuration, Secret, Types, WatermarkStrategy
     from firesteel.datastream import StreamExecutionEnvironment
     from firesteel.datastream.connectors import BatchSink, DeliveryGuarantee, PollingSource
+    from firesteel.datastream.connectors.hybrid_source import HybridSource
     from firesteel.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
     from firesteel.datastream.connectors.jdbc_source import JdbcSource
     from firesteel.datastream.connectors.redis import RedisSink, RedisSource
@@ -67,7 +68,8 @@ PROGRAM = """
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     env.set_parallelism(2)
     stream = RedisSource(redis, ["numbers"], password=secret, bounded=True)
-    table = JdbcSource.table("numbers", row, options(mariadb), "n", 2)
+    later = JdbcSource.query("SELECT n FROM later", row, options(mariadb))
+    table = HybridSource.builder(JdbcSource.table("numbers", row, options(mariadb), "n", 2)).add_source(later).build()
     numbers = env.from_source(PollingSource(polled, 0, bounded=True), NONE, "polled").uid("polled").union(
         env.from_source(stream, NONE, "stream").uid("stream").map(lambda entry: int(entry.fields["n"])),
         env.from_source(table, NONE, "table").uid("table").map(lambda row: row.n),
@@ -89,6 +91,8 @@ def test_workers_and_the_driver_are_killed_and_every_system_has_each_record_once
     mariadb.execute("CREATE TABLE numbers (n bigint PRIMARY KEY)")
     mariadb.execute("CREATE TABLE results (n bigint)")
     mariadb.execute("INSERT INTO numbers VALUES " + ", ".join(f"({n})" for n in range(1000, 1100)))
+    mariadb.execute("CREATE TABLE later (n bigint)")
+    mariadb.execute("INSERT INTO later VALUES " + ", ".join(f"({n})" for n in range(3000, 3050)))
     redis.add("numbers", range(2000, 2100))
     with sqlite3.connect(tmp_path / "results.db") as connection:
         connection.execute("CREATE TABLE results (n)")
@@ -111,7 +115,7 @@ def test_workers_and_the_driver_are_killed_and_every_system_has_each_record_once
         done = run_script(program, *arguments, **environment)
         assert done.stdout == "finished\n", done.stderr
     assert len(list(tmp_path.glob("killed-*"))) == 2
-    expected = Counter([*range(100), *range(1000, 1100), *range(2000, 2100)])
+    expected = Counter([*range(100), *range(1000, 1100), *range(2000, 2100), *range(3000, 3050)])
     with sqlite3.connect(tmp_path / "results.db") as connection:
         in_sqlite = [n for (n,) in connection.execute("SELECT n FROM results")]
     files = [path.read_text().split() for path in tmp_path.glob("batch-*")]

@@ -45,6 +45,7 @@ MODULES = (
     "firesteel.connectors.sqlite.dialect",
     "firesteel.connectors.sqlite.driver",
     "firesteel.datastream.connectors.batch_sink",
+    "firesteel.datastream.connectors.hybrid_source",
     "firesteel.datastream.connectors.jdbc",
     "firesteel.datastream.connectors.jdbc_source",
     "firesteel.datastream.connectors.polling_source",
