@@ -23,11 +23,13 @@ from typing import Any, Protocol
 
 import hypothesis
 import mariadb_server as mariadb_server_module
+import mosquitto_server as mosquitto_server_module
 import pytest
 import redis_server as redis_server_module
 from hdfskit import hdfs, hdfs_server
 from kafkakit import broker, kafka_server
 from mariadbkit import mariadb, mariadb_server
+from mosquittokit import mosquitto_server, mqtt
 from postgreskit import database, postgres_server, why_not
 from rediskit import redis, redis_server
 from registrykit import registry, registry_server
@@ -46,6 +48,8 @@ __all__ = [
     "kafka_server",
     "mariadb",
     "mariadb_server",
+    "mosquitto_server",
+    "mqtt",
     "postgres_server",
     "redis",
     "redis_server",
@@ -65,6 +69,7 @@ MAY_BE_MISSING: dict[str, Callable[[], str | None]] = {
     "PostgreSQL": why_not,
     "MariaDB": mariadb_server_module.why_not,
     "Redis": redis_server_module.why_not,
+    "mosquitto": mosquitto_server_module.why_not,
 }
 """Servers, and what is missing to run them."""
 

@@ -272,6 +272,20 @@ def test_recovery_rolls_back_what_is_not_to_be_committed_and_nobody_elses(mariad
     assert mariadb.execute(f"SELECT * FROM {MARKS}") == [], "no mark outlives its use"
 
 
+def test_batches_that_are_all_committed_are_committed_again(mariadb: MariaDb) -> None:
+    bench = Bench(mariadb)
+    first, second = bench.prepare(1000, ("a", 1)), bench.prepare(2000, ("a", 2))
+    bench.committer.recover(first + second)
+    bench.committer.commit(first)
+    bench.committer.commit(second)
+    # The job's log still had both when it was read again.
+    bench.committer.recover(first + second)
+    bench.committer.recover_and_commit(first)
+    bench.committer.recover_and_commit(second)
+    assert rows(mariadb) == [("a", 1), ("a", 2)]
+    assert [name for (name,) in mariadb.execute(f"SELECT name FROM {MARKS}")] == second
+
+
 def test_what_somebody_rolled_back_is_not_taken_for_committed(mariadb: MariaDb) -> None:
     bench = Bench(mariadb)
     (name,) = bench.prepare(1000, ("a", 1))

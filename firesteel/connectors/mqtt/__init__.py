@@ -1,0 +1,1 @@
+"""MQTT: messages that are logged before they are acknowledged."""

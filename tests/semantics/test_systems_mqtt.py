@@ -1,0 +1,260 @@
+"""Topics of a real broker as a source and as a sink: through kills, and with what one is told."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kit import eventually
+from mosquittokit import Mqtt
+from sourcekit import read
+
+from firesteel.common import WatermarkStrategy
+from firesteel.connectors.mqtt import receiving
+from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream.connectors.mqtt import MqttMessage, MqttSink, MqttSource
+from firesteel.errors import FailureKind, JobExecutionError, ProgramError
+from firesteel.testing import CollectionSink, CommitCrashes, Crash, CrashPoint, memory_environment, run_pipeline
+
+NONE = WatermarkStrategy.no_watermarks()
+RESTART = {
+    "restart-strategy.type": "fixed-delay",
+    "restart-strategy.fixed-delay.attempts": "5",
+    "restart-strategy.fixed-delay.delay": "0 ms",
+    "firesteel.batch.max-records": "10",
+}
+
+
+def source(mqtt: Mqtt, **options: Any) -> MqttSource:
+    given = {"client_id": f"job-{mqtt.topic}", "user_name": mqtt.user, "password": mqtt.password, **options}
+    return MqttSource(mqtt.url, [mqtt.topic, f"{mqtt.topic}/#"], **given)
+
+
+def start(mqtt: Mqtt, found: CollectionSink, function: Any = None) -> Any:
+    env = memory_environment(2, config=RESTART)
+    numbers = env.from_source(source(mqtt), NONE, "mqtt").map(lambda message: int(message.payload))
+    numbers.filter(lambda n: n >= 0).map(function or (lambda n: n)).sink_to(found)
+    return env.execute_async("mqtt")
+
+
+def subscribe(mqtt: Mqtt, directory: Path) -> None:
+    """Makes the session, so that what is published from now on is kept for it."""
+    enumerator = source(mqtt).create_enumerator()
+    enumerator.start(str(directory))
+    assert eventually(lambda: _probed(mqtt, enumerator), 30)
+    enumerator.stop()
+
+
+def _probed(mqtt: Mqtt, enumerator: Any) -> bool:
+    """Whether a message arrives: whoever is not connected yet gets none."""
+    before = enumerator.latest(0, 1000)
+    mqtt.publish([-1])
+    return bool(enumerator.latest(0, 1000) > before)
+
+
+# The source
+
+
+def test_messages_count_once_through_failures_and_while_nobody_listens(mqtt: Mqtt, tmp_path: Path) -> None:
+    subscribe(mqtt, tmp_path)
+    mqtt.publish(range(1, 30))
+    crash, found = Crash(times=2), CollectionSink()
+
+    def fragile(n: int) -> int:
+        if n in (7, 40):
+            crash.hit()
+        return n
+
+    job = start(mqtt, found, fragile)
+    assert eventually(lambda: sorted(found.values) == list(range(1, 30)))
+    mqtt.publish(range(30, 50), f"{mqtt.topic}/deeper")
+    assert eventually(lambda: sorted(found.values) == list(range(1, 50)))
+    job.cancel().result()
+    mqtt.publish(range(50, 60))
+    again = CollectionSink()
+    job = start(mqtt, again)
+    assert eventually(lambda: sorted(again.values) == list(range(50, 60)))
+    job.cancel().result()
+
+
+def test_a_process_is_killed_between_the_log_and_the_acknowledgement(mqtt: Mqtt, tmp_path: Path) -> None:
+    """``kill -9``; the broker sends the messages again, and they are recognised."""
+    subscribe(mqtt, tmp_path / "before")
+    mqtt.publish(range(1, 11))
+    program = textwrap.dedent(f"""
+        import os, sys, time
+        sys.path[:0] = {sys.path!r}
+        import paho.mqtt.client as paho
+        from mosquittokit import Mqtt
+        from mosquitto_server import MosquittoServer
+        from test_systems_mqtt import source
+        paho.Client.ack = lambda *given: os.kill(os.getpid(), 9)
+        server = MosquittoServer(); server.port = {mqtt.server.port}
+        mqtt = Mqtt(server); mqtt.topic = {mqtt.topic!r}
+        enumerator = source(mqtt).create_enumerator()
+        enumerator.start({str(tmp_path / "log")!r})
+        enumerator.latest(0, 100)
+        time.sleep(60)
+    """)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    given = source(mqtt)
+    enumerator = given.create_enumerator()
+    enumerator.start(str(tmp_path / "log"))
+    logged = enumerator.latest(0, 100)
+    assert logged > 0, "what was logged before the kill is there"
+    mqtt.publish([11])
+
+    def arrived() -> list[Any]:
+        return read(given.create_reader(), enumerator.plan(0, enumerator.latest(0, 1000), 2))
+
+    assert eventually(lambda: any(message.payload == b"11" for message in arrived()), 30)
+    values = arrived()
+    enumerator.stop()
+    assert [n for n in (int(message.payload) for message in values) if n > 0] == list(range(1, 12))
+
+
+def test_the_broker_is_killed(mqtt: Mqtt, tmp_path: Path) -> None:
+    enumerator = source(mqtt).create_enumerator()
+    enumerator.start(str(tmp_path))
+    assert eventually(lambda: _probed(mqtt, enumerator), 30)
+    before = enumerator.latest(0, 1000)
+    mqtt.server.crash()
+    # It connects again by itself, and what was logged stays.
+    assert eventually(lambda: _probed(mqtt, enumerator), 30)
+    assert enumerator.latest(0, 1000) > before
+    enumerator.stop()
+
+
+def test_messages_have_a_topic_and_bytes(mqtt: Mqtt, tmp_path: Path) -> None:
+    enumerator = source(mqtt).create_enumerator()
+    enumerator.start(str(tmp_path))
+    made = mqtt.client()
+    made.publish(f"{mqtt.topic}/a", b"\xff\x00", 1, retain=True).wait_for_publish(30)
+    assert eventually(lambda: enumerator.latest(0, 10) == 1)
+    (message,) = read(source(mqtt).create_reader(), enumerator.plan(0, 1, 1))
+    assert message == MqttMessage(f"{mqtt.topic}/a", b"\xff\x00", retain=True)
+    enumerator.stop()
+    made.publish(f"{mqtt.topic}/a", b"", 1, retain=True).wait_for_publish(30)
+    made.disconnect()
+    made.loop_stop()
+
+
+# The sink
+
+
+def sink(mqtt: Mqtt, message: Any = None, **options: Any) -> MqttSink:
+    topic = mqtt.topic
+    given = {"user_name": mqtt.user, "password": mqtt.password, **options}
+    made = MqttSink(mqtt.url, message or (lambda n: (topic, str(n))), **given)
+    made.retry_seconds = 5
+    return made
+
+
+def _end(stream: Any, made: MqttSink) -> None:
+    stream.sink_to(made).name("to mqtt")
+
+
+def test_at_least_once_through_a_crash(mqtt: Mqtt) -> None:
+    found, client = mqtt.collected()
+
+    def build(env: StreamExecutionEnvironment) -> None:
+        _end(env.from_collection(list(range(40))), sink(mqtt))
+
+    with CommitCrashes({CrashPoint.PREPARED: ["pass", "error"]}) as crashes:
+        config = {"firesteel.batch.max-records": "10", **crashes.config}
+        run_pipeline(build, parallelism=2, config=config, restarts=1)
+    assert eventually(lambda: len(found) > 40 and set(found) == {str(n) for n in range(40)})
+    client.disconnect()
+    client.loop_stop()
+
+
+# What one is told
+
+
+def failure(made: MqttSink, values: Any = (1,)) -> JobExecutionError:
+    made.retry_seconds = 0.05
+    with pytest.raises(JobExecutionError) as caught:
+        run_pipeline(lambda env: _end(env.from_collection(list(values)), made))
+    return caught.value
+
+
+def test_a_login_that_is_refused_and_a_password_that_is_told_to_nobody(mqtt: Mqtt) -> None:
+    secret = "wr0ng-but-s3cret"
+    error = failure(sink(mqtt, password=secret))
+    assert error.kind is FailureKind.PERMANENT
+    assert "refused the connection: " in str(error)
+    assert "Check the user name, the password and their rights." in str(error)
+    assert secret not in f"{error} {error!r} {error.cause_text} {sink(mqtt, password=secret)._address!r}"
+    with pytest.raises(JobExecutionError, match="refused the connection"):
+        run_pipeline(lambda env: env.from_source(source(mqtt, password=secret), NONE, "mqtt"), restarts=2)
+
+
+def test_a_broker_that_is_not_there(mqtt: Mqtt, monkeypatch: pytest.MonkeyPatch) -> None:
+    message = lambda n: ("t", str(n))  # noqa: E731
+    error = failure(MqttSink("mqtt://127.0.0.1:1", message))
+    assert error.kind is FailureKind.PASSING
+    assert "MQTT broker at 127.0.0.1:1 cannot be reached" in str(error)
+    monkeypatch.setattr(receiving, "RETRY_SECONDS", 0.05)
+    away = MqttSource("mqtt://127.0.0.1:1", ["t"], client_id="x")
+    with pytest.raises(JobExecutionError, match="cannot be reached"):
+        run_pipeline(lambda env: env.from_source(away, NONE, "mqtt"))
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        ("t", "A message is a topic and a payload, as a pair; got 't'"),
+        (("a/#", "x"), "A message goes to one topic, without wildcards; got 'a/#'"),
+        (("a", 5), "A payload is a text or bytes; 'a' gets 5"),
+    ],
+)
+def test_what_is_no_message_is_refused_with_its_record(mqtt: Mqtt, found: Any, text: str) -> None:
+    error = failure(sink(mqtt, lambda n: found))
+    assert text in str(error)
+    assert error.element == "1"
+    assert error.kind is FailureKind.PERMANENT
+
+
+def test_nonsense_is_refused_when_the_program_is_built() -> None:
+    for url in ("http://db", "mqtt://ada:hunter2@db", "mqtt://db:x", "db"):
+        with pytest.raises(ProgramError, match="A broker is addressed as mqtt://host:port") as caught:
+            MqttSource(url, ["t"], client_id="x")
+        assert "hunter2" not in str(caught.value)
+    with pytest.raises(ProgramError, match="client_id must be a name"):
+        MqttSource("mqtt://db", ["t"], client_id="")
+    with pytest.raises(ProgramError, match="topics must be a list"):
+        MqttSource("mqtt://db", "t", client_id="x")
+    with pytest.raises(ProgramError, match="qos must be 0 or 1"):
+        MqttSource("mqtt://db", ["t"], client_id="x", qos=2)
+
+
+def test_the_program_of_the_page_runs(mqtt: Mqtt, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "mqtt.md").read_text()
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for name, value in {
+        "FIRESTEEL_MQTT_URL": mqtt.url,
+        "FIRESTEEL_MQTT_PASSWORD": mqtt.password,
+        "FIRESTEEL_MASTER": "memory",
+    }.items():
+        monkeypatch.setenv(name, value)
+    namespace: dict[str, Any] = {"__name__": "docs.mqtt"}
+    exec(code.replace("env.execute(", "job = env.execute_async("), namespace)
+    mqtt.topic = "alarm/#"
+    found, client = mqtt.collected()
+
+    def alarmed() -> bool:
+        mqtt.publish(["21.5", "30.5"], "home/kitchen/temperature")
+        return "30.5" in found
+
+    assert eventually(alarmed, 30)
+    assert "21.5" not in found
+    namespace["job"].cancel().result()
+    client.disconnect()
+    client.loop_stop()
