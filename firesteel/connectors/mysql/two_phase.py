@@ -147,16 +147,16 @@ class XaCommitter(Committer):
         self._session = Session(address, f"firesteel {context.job_name()}"[:63])
         self._prefix = f"{context.name_prefix()}-"
         self._retries = attempts - 1
-        self._pending: set[str] = set()
-        """What was to be committed at the last recovery, and was not asked for since."""
         self._again(lambda: self._session.execute(_CREATE), f"CREATE TABLE {MARKS}")
 
     def commit(self, committables: list[Any]) -> None:
+        self.recover_and_commit(committables)
+        self._again(partial(self._forget, committables), "the deletion of old marks")
+
+    def recover_and_commit(self, committables: list[Any]) -> None:
+        # Other batches may be asked for again, too: their marks stay until the next recovery, or the next batch.
         for name in committables:
             self._again(partial(self._commit, name), f"XA COMMIT of {name}")
-        # Later batches that were known at the last recovery may be committed already, and are asked for again.
-        self._pending.difference_update(committables)
-        self._again(partial(self._forget, [*committables, *self._pending]), "the deletion of old marks")
 
     def _forget(self, kept: list[Any]) -> None:
         found = self._session.execute(f"SELECT name FROM {MARKS} WHERE name LIKE '{self._prefix}%'")
@@ -202,7 +202,6 @@ class XaCommitter(Committer):
     def recover(self, pending: list[Any]) -> None:
         for name in self._again(lambda: _prepared(self._session, self._prefix), "XA RECOVER") - set(pending):
             self._roll_back(name)
-        self._pending = set(pending)
         self._again(partial(self._forget, pending), "the deletion of old marks")
 
     def _roll_back(self, name: str) -> None:
