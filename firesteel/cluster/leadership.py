@@ -77,7 +77,7 @@ class Leadership:
             cluster = self._lead()
             cluster.supervisor.start()
             self._switch.app = build(cluster)
-            self._announce(True)
+            self._tell(True)
             self.elected.set()
             logger.info("this job manager leads")
             self._until_it_ends(cluster)
@@ -88,10 +88,19 @@ class Leadership:
         finally:
             self.elected.clear()
             self._switch.app = self._standby
-            self._announce(False)
-            if cluster is not None:
-                self._end(cluster)
-            self._election.resign()
+            self._tell(False)
+            try:
+                if cluster is not None:
+                    self._end(cluster)
+            finally:
+                self._election.resign()
+
+    def _tell(self, leads: bool) -> None:
+        try:
+            self._announce(leads)
+        except Exception:
+            # Others find the leader in the registry, too: no reason to do without one.
+            logger.exception("where this job manager is found could not be written down")
 
     def _until_it_ends(self, cluster: Cluster) -> None:
         checked = time.monotonic()

@@ -55,13 +55,15 @@ could read on a command line. Leave it out, and set FIRESTEEL_REGISTRY_PASSWORD 
     @staticmethod
     def of(url: str, password: str = "", schema: str = "firesteel") -> PostgresAddress:
         parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("postgresql", "postgres"):
-            raise ConfigurationError(f"The registry is a database: postgresql://user@host/database, got {url!r}.")
-        if "password" in urllib.parse.parse_qs(parts.query) or ":" in parts.netloc.rpartition("@")[0]:
+        # Before anything of it is shown.
+        secrets = [name for name in urllib.parse.parse_qs(parts.query) if "password" in name.lower()]
+        if secrets or ":" in url.partition("?")[0].rpartition("@")[0].partition("//")[2]:
             raise ConfigurationError(
                 "The address of the registry holds a password, which everybody on this machine could read on a "
                 "command line. Leave it out, and set FIRESTEEL_REGISTRY_PASSWORD or --registry-password-file."
             )
+        if parts.scheme not in ("postgresql", "postgres"):
+            raise ConfigurationError(f"The registry is a database: postgresql://user@host/database, got {url!r}.")
         if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", schema):
             raise ConfigurationError(
                 "Setting 'high-availability.cluster-id' names a schema of the database: lower-case letters, digits "
@@ -105,6 +107,7 @@ class Postgres:
         or until a moment of the monotonic clock that may move. So ``work`` is idempotent."""
         began = time.monotonic()
         while True:
+            connection: psycopg.Connection[Any] | None = None
             try:
                 with self._lock:
                     self._answer_due = time.monotonic() + SECONDS_TO_ANSWER
@@ -116,12 +119,12 @@ class Postgres:
                         self._answer_due = None
             except self._driver.Error as error:
                 # A session that the server has ended says so in many ways.
-                broken = self._connection is None or self._connection.closed
+                broken = connection is None or connection.closed
                 # A server that became a standby of another one reads only: the address may lead to that one now.
                 passing = self._driver.OperationalError | self._driver.InterfaceError
                 if not broken and error.sqlstate != READ_ONLY and not isinstance(error, passing):
                     raise
-                self.disconnect()
+                self._drop(connection)
                 end = began + seconds if until is None else until()
                 if self._closed.is_set() or time.monotonic() + _PAUSE > end:
                     text = str(error).strip().splitlines()
@@ -139,7 +142,7 @@ class Postgres:
                 # A process that stands still in a transaction would hold its locks, and nobody could take over.
                 f"-c idle_in_transaction_session_timeout={SECONDS_OF_STATEMENT * 1000:.0f}",
             ]
-            self._connection = self._driver.connect(
+            made = self._driver.connect(
                 self.address.url,
                 **({"password": self.address.password} if self.address.password else {}),
                 # Of several servers the one that can be written to.
@@ -153,7 +156,12 @@ class Postgres:
                 keepalives_count=3,
                 tcp_user_timeout=int(SECONDS_OF_STATEMENT * 1000),
             )
-            self._connection.execute(f'SET search_path TO "{self.address.schema}"'.encode())
+            try:
+                made.execute(f'SET search_path TO "{self.address.schema}"'.encode())
+            except BaseException:
+                made.close()
+                raise
+            self._connection = made
         return self._connection
 
     def _watch(self) -> None:
@@ -170,9 +178,17 @@ class Postgres:
                 line.shutdown(socket.SHUT_RDWR)
 
     def disconnect(self) -> None:
-        connection, self._connection = self._connection, None
+        """Gives the connection up. Whoever uses it at this moment comes to its end first."""
+        with self._lock:
+            self._drop(self._connection)
+
+    def _drop(self, connection: psycopg.Connection[Any] | None) -> None:
         if connection is not None:
-            connection.close()
+            with self._lock:
+                # Another thread may have made the next one already.
+                if self._connection is connection:
+                    self._connection = None
+                connection.close()
 
     def close(self) -> None:
         self._closed.set()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from firesteel.cluster.postgres import Postgres, PostgresAddress
 from firesteel.cluster.registry import RegistryUnreachableError
 from firesteel.common.lease_clock import lease_clock
-from firesteel.errors import FiresteelError
+from firesteel.errors import FiresteelError, in_a_line
 
 if TYPE_CHECKING:
     import psycopg
@@ -48,8 +48,10 @@ class PostgresElection:
             # A database that cannot be reached elects nobody; it may come back.
             with contextlib.suppress(RegistryUnreachableError):
                 if self._try():
-                    self._elected.set()
-                    threading.Thread(target=self._keep, name="firesteel-election", daemon=True).start()
+                    # One of its own for each term: whoever renewed the one before ends with that.
+                    self._elected = elected = threading.Event()
+                    elected.set()
+                    threading.Thread(target=self._keep, args=(elected,), name="firesteel-election", daemon=True).start()
                     return True
             if time.monotonic() >= deadline:
                 return False
@@ -90,17 +92,17 @@ class PostgresElection:
     def _lock_name(self) -> str:
         return f"firesteel leader {self._base.address.schema}"
 
-    def _keep(self) -> None:
+    def _keep(self, elected: threading.Event) -> None:
         pause = self._seconds / 5
-        while self._elected.is_set():
+        while elected.is_set():
             time.sleep(pause)
             try:
-                if self._elected.is_set() and not self._renew():
-                    self._elected.clear()
-            except RegistryUnreachableError as error:
-                logger.warning("the leadership could not be renewed: %s", error)
+                if elected.is_set() and not self._renew():
+                    elected.clear()
+            except Exception as error:
+                logger.warning("the leadership could not be renewed: %s", in_a_line(error))
                 if lease_clock() >= self._valid_until:
-                    self._elected.clear()
+                    elected.clear()
 
     def _renew(self) -> bool:
         def renew(cursor: psycopg.Cursor[Any]) -> bool:

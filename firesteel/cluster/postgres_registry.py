@@ -70,8 +70,13 @@ class PostgresRegistry:
         broke is tried anew before the registry counts as unreachable."""
         self._base = Postgres(address, "firesteel-registry")
         self._driver_seconds, self._patience = driver_seconds, patience
-        self._epoch = 0
-        self._run(self._prepare)
+        self._epoch, self._address = 0, ""
+        try:
+            self._run(self._prepare)
+        except BaseException:
+            # Or its connection, and the thread that watches it, would stay.
+            self._base.close()
+            raise
 
     def _run(self, work: Callable[[psycopg.Cursor[Any]], T]) -> T:
         return self._base.run(work, seconds=self._patience)
@@ -98,8 +103,9 @@ class PostgresRegistry:
         """A transaction of this epoch."""
 
         def checked(cursor: psycopg.Cursor[Any]) -> T:
-            cursor.execute("SELECT epoch FROM cluster FOR SHARE")
-            if cursor.fetchone() != (self._epoch,):
+            cursor.execute("SELECT epoch, address FROM cluster FOR SHARE")
+            # The address, too: a database that was restored from a copy gives numbers a second time.
+            if cursor.fetchone() != (self._epoch, self._address):
                 raise StaleEpochError("Another job manager has taken over.")
             return work(cursor)
 
@@ -116,6 +122,7 @@ class PostgresRegistry:
     def claim(self, address: str = "") -> int:
         raised = "UPDATE cluster SET epoch = epoch + 1, address = %s RETURNING epoch"
         ((self._epoch,),) = self._read(raised, address)
+        self._address = address
         return self._epoch
 
     @property

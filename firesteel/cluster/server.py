@@ -76,18 +76,22 @@ def assemble(
 ) -> Cluster:
     """The parts of a job manager, not yet started. The caller is the one that was elected."""
     registry = registry_of(settings, folder)
+    supervisor = None
     try:
         logger.info("epoch %d begins", registry.claim(address))
+        programs = ProgramStore(folder.programs, settings.max_programs)
+        tokens = Tokens.of(folder)
+        archive = Archive(folder, tokens.all)
+        supervisor = Supervisor(settings, folder, registry, programs, archive.keep, launcher)
+        archive.supervisor = supervisor
+        operations = Operations(registry, supervisor)
+        operations.give_up_old()
     except BaseException:
+        # A job manager among several tries again every second.
         registry.close()
+        if supervisor is not None:
+            supervisor.stop(leave_jobs=True)
         raise
-    programs = ProgramStore(folder.programs, settings.max_programs)
-    tokens = Tokens.of(folder)
-    archive = Archive(folder, tokens.all)
-    supervisor = Supervisor(settings, folder, registry, programs, archive.keep, launcher)
-    archive.supervisor = supervisor
-    operations = Operations(registry, supervisor)
-    operations.give_up_old()
     return Cluster(settings, folder, supervisor, programs, operations, tokens, int(time.time() * 1000), stop, log)
 
 

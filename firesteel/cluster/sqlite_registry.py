@@ -55,6 +55,15 @@ class SqliteRegistry:
         self._epoch = 0
         # Made by us, so that it has a mode of its own; SQLite gives the same one to the files beside it.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        try:
+            self._prepare(path)
+        except sqlite3.DatabaseError as error:
+            raise SetupError(
+                f"The registry {path} cannot be read: {error}. Put back a copy of it, or move it away to begin anew "
+                "without jobs."
+            ) from error
+
+    def _prepare(self, path: Path) -> None:
         self._base = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=10)
         self._base.execute("PRAGMA journal_mode=WAL")
         # A row that was written is there after a loss of power: which attempt may run depends on it.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import os
 import secrets
 import stat
+import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,7 +53,14 @@ class Tokens:
 
 def _made(path: Path) -> str:
     if not path.exists():
-        replace_file(str(path), secrets.token_urlsafe(32).encode(), durable=True)
+        made = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+        replace_file(str(made), secrets.token_urlsafe(32).encode(), durable=True)
+        try:
+            # Two job managers may start at the same moment: the first one's counts for both.
+            with contextlib.suppress(FileExistsError):
+                os.link(made, path)
+        finally:
+            made.unlink()
     return read_token(path)
 
 

@@ -26,6 +26,8 @@ class ZookeeperElection:
             self._errors = importlib.import_module("kazoo.exceptions")
             self._timeouts: tuple[type[Exception], ...] = (
                 importlib.import_module("kazoo.handlers.threading").KazooTimeoutError,
+                # Somebody else leads: nothing is wrong with the session.
+                self._errors.LockTimeout,
             )
         except ImportError as error:
             raise SetupError(

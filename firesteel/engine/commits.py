@@ -120,12 +120,14 @@ class Commits:
     ) -> None:
         """An attempt begins. ``logged`` says of a batch whether the engine has logged it; ``guard`` raises where this
         process may commit no longer, because another one has taken over."""
+        # Asked for the batches of jobs that commit nothing, too.
+        self._guard = guard
         if not self.used:
             return
         with self._lock:
             self._close()
             self._job, self._log, self._logged, self._failure = job, CommitLog(folder, storage), logged, None
-            self._known, self._guard = False, guard
+            self._known = False
             going = _Round()
             for uid, node in self._sinks.items():
                 with going.of(uid):
@@ -185,12 +187,13 @@ class Commits:
         nodes = self._job.graph.graph.nodes
         by_uid = {nodes[number].uid: committables for number, committables in prepared.items()}
         by_uid = {uid: found for uid, found in by_uid.items() if uid in self._committers}
-        if not by_uid:
-            return
-        assert self._log is not None
         with self._lock:
-            # A batch that is logged has to be committed: whoever may not do the one leaves the other, too.
+            # A batch that is logged has to be committed: whoever may not do the one leaves the other, too. And one
+            # without anything to commit is still a batch of the checkpoint, which another driver may have by now.
             self._check()
+            if not by_uid:
+                return
+            assert self._log is not None
             self._job.crash_points.reach(CrashPoint.BEFORE_LOG)
             self._log.write(batch, by_uid)
             self._pending[batch] = by_uid

@@ -12,12 +12,14 @@ from typing import Any
 
 import psycopg
 import pytest
+from clusterkit import settings_for
 from postgreskit import Database
 from sparkkit import eventually
 from tcp_proxy import TcpProxy
 
 from firesteel.cluster import postgres
 from firesteel.cluster.driver_lease import DriverLease
+from firesteel.cluster.folders import ClusterFolder
 from firesteel.cluster.postgres import PostgresAddress
 from firesteel.cluster.postgres_election import PostgresElection
 from firesteel.cluster.postgres_registry import PostgresRegistry
@@ -30,6 +32,7 @@ from firesteel.cluster.registry import (
     RegistryUnreachableError,
     StaleEpochError,
 )
+from firesteel.cluster.server import assemble
 from firesteel.cluster.sqlite_registry import SqliteRegistry
 from firesteel.common.lease_clock import lease_clock
 from firesteel.errors import ConfigurationError, SetupError
@@ -188,6 +191,17 @@ def test_the_password_is_not_shown(database: Database) -> None:
     with pytest.raises(ConfigurationError, match="holds a password") as caught:
         PostgresAddress.of("postgresql://me:hunter2@db/jobs")
     assert "hunter2" not in str(caught.value)
+    assert PostgresAddress.of("postgresql://db:5432/jobs?user=me@here").url
+    for url in (
+        "postgresql+psycopg://me:hunter2@db/jobs",
+        "postgresql://me:hun/ter2@db",
+        "postgresql://me@db/jobs?sslpassword=hunter2",
+    ):
+        with pytest.raises(ConfigurationError, match="holds a password") as caught:
+            PostgresAddress.of(url)
+        assert "hunter2" not in str(caught.value)
+    with pytest.raises(ConfigurationError, match="is a database"):
+        PostgresAddress.of("mysql://me@db:3306/jobs")
     with pytest.raises(ConfigurationError, match="names a schema"):
         PostgresAddress.of("postgresql://me@db/jobs", schema='x"; DROP')
 
@@ -231,6 +245,50 @@ def test_nobody_waits_for_the_lease_of_a_connection_that_is_gone(database: Datab
     assert second.stand(120.0)
     for one in (registry, first, second):
         one.close()
+
+
+def test_one_that_is_elected_again_has_one_thread(database: Database) -> None:
+    PostgresRegistry(address_of(database)).close()
+    election = PostgresElection(address_of(database), 30.0)
+    assert election.stand(0)
+    first = election._elected
+    election.resign()
+    assert election.stand(60.0)
+    assert election.holds()
+    assert not first.is_set(), "whoever renewed the first term sees that it is over"
+    election.resign()
+    election.close()
+
+
+def test_what_could_not_be_set_up_leaves_nothing(database: Database, tmp_path: Path) -> None:
+    PostgresRegistry(address_of(database)).close()
+    database.execute("UPDATE firesteel.cluster SET version = 99")
+
+    def watching() -> int:
+        return sum(thread.name == "firesteel-registry-watch" for thread in threading.enumerate())
+
+    assert eventually(lambda: not watching())
+    with pytest.raises(SetupError):
+        PostgresRegistry(address_of(database))
+    assert eventually(lambda: not watching())
+    database.execute("UPDATE firesteel.cluster SET version = 1")
+    settings = settings_for(tmp_path / "c", registry=address_of(database).url, registry_password=database.password)
+    folder = ClusterFolder.make(tmp_path / "c")
+    folder.token.write_text("x")
+    with pytest.raises(SetupError, match="token"):
+        assemble(settings, folder)
+    assert eventually(lambda: not watching())
+
+
+def test_a_database_that_was_restored_has_no_second_leader(database: Database) -> None:
+    one, other = PostgresRegistry(address_of(database)), PostgresRegistry(address_of(database))
+    assert one.claim("http://one:1") == 1
+    database.execute("UPDATE firesteel.cluster SET epoch = 0")
+    assert other.claim("http://other:1") == 1
+    with pytest.raises(StaleEpochError):
+        one.check()
+    one.close()
+    other.close()
 
 
 def test_one_that_stands_still_is_not_elected_any_more(

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,15 @@ from sparkkit import eventually
 
 from firesteel.cluster.folders import ClusterFolder
 from firesteel.cluster.launching import adopted, start_driver
+from firesteel.cluster.leadership import Leadership, Switch
 from firesteel.cluster.processes import Process, end_session, session_members, start_of
 from firesteel.cluster.registry import JobRow, StaleEpochError
 from firesteel.cluster.server import assemble
 from firesteel.cluster.settings import ClusterSettings
 from firesteel.cluster.sqlite_registry import SqliteRegistry
+from firesteel.cluster.tokens import Tokens
 from firesteel.common import Configuration
-from firesteel.errors import ConfigurationError, JobCommandError, JobNotFoundError
+from firesteel.errors import ConfigurationError, JobCommandError, JobNotFoundError, SetupError
 
 QUICK = {
     "restart-strategy.type": "fixed-delay",
@@ -399,6 +402,52 @@ def test_a_registry_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="newer version"):
         SqliteRegistry(tmp_path / "r")
     assert (tmp_path / "r").stat().st_mode & 0o077 == 0
+
+
+def test_a_registry_that_is_damaged_is_named(tmp_path: Path) -> None:
+    (tmp_path / "r").write_bytes(b"this is no database, whatever its name says" * 100)
+    with pytest.raises(SetupError, match=f"{tmp_path}/r cannot be read"):
+        SqliteRegistry(tmp_path / "r")
+
+
+def test_two_who_make_tokens_at_once_have_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = ClusterFolder.make(tmp_path / "c")
+    first = Tokens.of(folder)
+    # It looked before the first one had made them.
+    monkeypatch.setattr(Path, "exists", lambda path: False)
+    assert Tokens.of(folder) == first
+    assert sorted(path.name for path in folder.path.glob("*token*")) == ["read-token", "token"]
+
+
+class Always:
+    """An election that is always won, and counts how often it was given up."""
+
+    resigned = 0
+
+    def stand(self, seconds: float) -> bool:
+        return True
+
+    def holds(self) -> bool:
+        return True
+
+    def resign(self) -> None:
+        self.resigned += 1
+
+
+def test_a_leader_that_cannot_leave_its_address_leads(tmp_path: Path) -> None:
+    def announce(leads: bool) -> None:
+        raise OSError("No space left on device")
+
+    async def standing_by(*given: object) -> None: ...
+
+    election, folder = Always(), ClusterFolder.make(tmp_path / "c")
+    lead = partial(assemble, settings_for(tmp_path / "c"), folder, launcher=FakeLauncher())
+    leadership = Leadership(election, lead, Switch(standing_by), announce)
+    leadership.start()
+    assert leadership.elected.wait(60)
+    assert election.resigned == 0
+    leadership.stop()
+    assert election.resigned == 1
 
 
 def test_two_registries_of_one_file(tmp_path: Path) -> None:

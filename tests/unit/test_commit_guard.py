@@ -43,3 +43,22 @@ def test_a_guard_that_refuses_keeps_results_out(tmp_path: Path) -> None:
     assert not [path for path in (tmp_path / "out").rglob("part-*") if not path.name.startswith(".")]
     set_commit_guard(None)
     assert run()
+
+
+@pytest.mark.usefixtures("no_guard")
+def test_a_batch_without_anything_to_commit_is_asked_for_too(capsys: pytest.CaptureFixture[str]) -> None:
+    def refuse() -> None:
+        raise CheckpointError("the lease is lost")
+
+    def run() -> None:
+        env = memory_environment()
+        env.from_collection(["shown"]).print()
+        env.execute("guarded")
+
+    set_commit_guard(refuse)
+    with pytest.raises(FiresteelError, match="the lease is lost"):
+        run()
+    assert "shown" not in capsys.readouterr().out
+    set_commit_guard(None)
+    run()
+    assert "shown" in capsys.readouterr().out
