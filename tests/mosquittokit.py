@@ -47,7 +47,7 @@ class Mqtt:
         made.on_message = lambda client, userdata, message: found.append(message.payload.decode())
         made.on_subscribe = lambda *given: there.set()
         made.subscribe(self.topic, 1)
-        assert there.wait(30)
+        assert there.wait(120)
         return found, made
 
 

@@ -46,6 +46,7 @@ _WITH_POSTGRES = (
     "tests/unit/test_postgres_server.py",
     "tests/cluster/test_registry.py",
     "tests/cluster/test_high_availability.py",
+    "tests/cluster/test_other_machines.py",
     "tests/cluster/test_zookeeper.py",
 )
 

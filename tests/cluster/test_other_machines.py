@@ -179,9 +179,9 @@ end_session(Process.of(os.getpid()))
     assert driver.stdout is not None
     with driver.stdout:
         child = Process.of(int(driver.stdout.readline()))
-        assert driver.wait(120) == -signal.SIGKILL
+        assert driver.wait(300) == -signal.SIGKILL
     try:
-        assert child.wait(30), "its JVM would go on"
+        assert child.wait(120), "its JVM would go on"
     finally:
         child.send(signal.SIGKILL)
     assert not [one for one in os.listdir("/proc") if one == str(child.pid)] or not child.alive

@@ -139,7 +139,7 @@ def test_a_job_manager_that_stands_by_is_stopped_alone(
             known = {"address": f"http://{address}", "pid": process.pid, "started": start_of(process.pid)}
             (cluster.folder.members / "one.json").write_text(json.dumps(known))
             assert main(["cluster", "stop", "--dir", str(cluster.folder.path)]) == 0
-            assert process.wait(60) == -signal.SIGTERM
+            assert process.wait(300) == -signal.SIGTERM
             assert ended == []
             ClusterClient(leader, cluster.tokens.full).end(leave_jobs=True)
             assert ended == [True]

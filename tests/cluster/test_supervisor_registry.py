@@ -114,7 +114,7 @@ class Held(FakeLauncher):
 
     def start(self, folder: JobFolder, task: Assignment, settings: Mapping[str, str]) -> Process:
         self.tried.release()
-        assert self.go_on.wait(60)
+        assert self.go_on.wait(300)
         if not self.may.is_set():
             raise DriverLivesError("A driver of the job has not ended yet.")
         return super().start(folder, task, settings)
