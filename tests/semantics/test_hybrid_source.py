@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import pytest
 from kit import BATCH, eventually
+from sourcekit import read_all
 
 from firesteel.common import WatermarkStrategy
 from firesteel.connectors.hybrid import HybridEnumerator
@@ -18,6 +20,7 @@ from firesteel.datastream.connectors.file_system import FileSource, StreamFormat
 from firesteel.datastream.connectors.hybrid_source import HybridSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.errors import ProgramError
+from firesteel.filesystems import StorageOptions
 from firesteel.testing import CollectionSink, Crash, memory_environment, run_pipeline
 
 NONE = WatermarkStrategy.no_watermarks()
@@ -145,3 +148,16 @@ def test_positions_of_any_kind_begin_where_their_source_says() -> None:
     # All of it in one batch, as BATCH mode reads it.
     whole = enumerator.plan(enumerator.initial(), position, 1)[0]
     assert [(one.split[0], one.start, one.end) for one in whole] == [(0, "d", "z"), (1, "d", "z")]
+
+
+def test_it_travels_and_its_positions_are_json(tmp_path: Path) -> None:
+    """As on Spark, where the enumerator runs in a process of its own, and positions are in a log."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    source = hybrid(folder).with_storage(StorageOptions())
+    enumerator, reader = cloudpickle.loads(cloudpickle.dumps((source.create_enumerator(), source.create_reader())))
+    enumerator.start(str(tmp_path / "directory"))
+    reader.open(None)
+    assert sorted(int(n) for n in read_all(enumerator, reader, batch=10)) == EXPECTED
+    reader.close()
+    enumerator.stop()

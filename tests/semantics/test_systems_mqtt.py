@@ -47,15 +47,19 @@ def subscribe(mqtt: Mqtt, directory: Path) -> None:
     """Makes the session, so that what is published from now on is kept for it."""
     enumerator = source(mqtt).create_enumerator()
     enumerator.start(str(directory))
-    assert eventually(lambda: _probed(mqtt, enumerator), 30)
+    probe(mqtt, enumerator)
     enumerator.stop()
 
 
-def _probed(mqtt: Mqtt, enumerator: Any) -> bool:
-    """Whether a message arrives: whoever is not connected yet gets none."""
-    before = enumerator.latest(0, 1000)
-    mqtt.publish([-1])
-    return bool(enumerator.latest(0, 1000) > before)
+def probe(mqtt: Mqtt, enumerator: Any) -> None:
+    """Returns when a message has arrived: whoever is not connected yet gets none."""
+    before = enumerator.latest(0, 1_000_000)
+
+    def arrived() -> bool:
+        mqtt.publish([-1])
+        return bool(enumerator.latest(0, 1_000_000) > before)
+
+    assert eventually(arrived)
 
 
 # The source
@@ -114,7 +118,7 @@ def test_a_process_is_killed_between_the_log_and_the_acknowledgement(mqtt: Mqtt,
     def arrived() -> list[Any]:
         return read(given.create_reader(), enumerator.plan(0, enumerator.latest(0, 1000), 2))
 
-    assert eventually(lambda: any(message.payload == b"11" for message in arrived()), 30)
+    assert eventually(lambda: any(message.payload == b"11" for message in arrived()))
     values = arrived()
     enumerator.stop()
     assert [n for n in (int(message.payload) for message in values) if n > 0] == list(range(1, 12))
@@ -123,11 +127,11 @@ def test_a_process_is_killed_between_the_log_and_the_acknowledgement(mqtt: Mqtt,
 def test_the_broker_is_killed(mqtt: Mqtt, tmp_path: Path) -> None:
     enumerator = source(mqtt).create_enumerator()
     enumerator.start(str(tmp_path))
-    assert eventually(lambda: _probed(mqtt, enumerator), 30)
+    probe(mqtt, enumerator)
     before = enumerator.latest(0, 1000)
     mqtt.server.crash()
     # It connects again by itself, and what was logged stays.
-    assert eventually(lambda: _probed(mqtt, enumerator), 30)
+    probe(mqtt, enumerator)
     assert enumerator.latest(0, 1000) > before
     enumerator.stop()
 
