@@ -275,6 +275,7 @@ def final(env: TableEnvironment, query: str) -> list[tuple[Any, ...]]:
         ("SELECT a.s, b.v FROM a JOIN b ON a.k = b.k", [("x", 10), ("x", 11), ("z", 30)]),
         ("SELECT s, v FROM a, b WHERE a.k = b.k AND v < 30", [("x", 10), ("x", 11)]),
         ("SELECT s, v FROM a LEFT JOIN b ON a.k = b.k AND v > 10", [("x", 11), ("y", None), ("z", 30)]),
+        ("SELECT s, v FROM a LEFT JOIN b ON a.k = b.k AND a.k > 1", [("x", None), ("y", None), ("z", 30)]),
         ("SELECT s, v FROM a RIGHT JOIN b ON a.k = b.k WHERE v >= 30", [("z", 30), (None, 40)]),
         (
             "SELECT a.s, COUNT(v) FROM a FULL JOIN b ON a.k = b.k GROUP BY a.s",
