@@ -173,3 +173,20 @@ def test_top_n_as_flink_tells_it() -> None:
     assert changes_of(spec("number descending", 1), [1, 3, 3, 2]) == [(0, (1,)), (1, (1,)), (2, (3,))]
     assert changes_of(spec("number descending", 1, last_wins=True), [1, 1]) == [(0, (1,)), (1, (1,)), (2, (1,))]
     assert changes_of(spec("number", 1), [2, 3, 2]) == [(0, (2,))]
+
+
+@pytest.mark.parametrize("order", ["number", "number descending"])
+@given(st.lists(st.integers(0, 9), max_size=30), st.integers(0, 30), st.sampled_from([1, 3]), st.booleans())
+@settings(max_examples=60)
+def test_what_cannot_get_in_is_left_out_and_nothing_else(
+    order: str, numbers: list[int], cut: int, end: int, last_wins: bool
+) -> None:
+    """Lists that are full when a batch comes: its rows are looked at all at once before they are one by one."""
+    what = spec(order, end, last_wins=last_wins)
+    rows: list[Change] = [(0, (f"w{at % 2}", number, None, at)) for at, number in enumerate(numbers)]
+    one_by_one, at_once = Vectorised(what), Vectorised(what)
+    one_by_one._operator._promising = lambda *_: None  # type: ignore[method-assign]
+    for got in (one_by_one, at_once):
+        got.process(rows[:cut])
+        got.process(rows[cut:])
+    assert at_once.changes == one_by_one.changes
