@@ -149,6 +149,11 @@ class Vectorised:
         self._operator.on_watermark(value)
 
     @property
+    def entries(self) -> int:
+        """What is kept."""
+        return sum(table.entries for table in self._stubs[-1].tables.values())
+
+    @property
     def results(self) -> list[tuple[Any, ...]]:
         emitted = [batch for stub in self._stubs for batch in stub.emitted]
         plain = pa.schema([f.with_type(pa.int64()) if pa.types.is_timestamp(f.type) else f for f in RESULT])
@@ -177,6 +182,7 @@ def test_windows(window: Window, steps: list[Any]) -> None:
             expected.process(step)
             got.process(step)
     assert sorted(got.results, key=str) == sorted(expected.results, key=str)
+    assert got.entries == 0
     ends = [row[5] for row in got.results]
     words = {row[0] for row in got.results}
     assert all(
