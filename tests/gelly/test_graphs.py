@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from firesteel.common import Types
 from firesteel.errors import ConfigurationError, JobExecutionError, ProgramError, TypeMismatchError
 from firesteel.gelly import Edge, EdgeDirection, Graph, Vertex
 from firesteel.gelly.generators import CycleGraph, EmptyGraph, RMatGraph
+from firesteel.gelly.library import ConnectedComponents, PageRank
 from firesteel.gelly.sessions import session_of
 
 VERTICES = [(1, 10), (2, 20), (3, 30), (4, 40)]
@@ -179,3 +181,19 @@ def test_graphs_need_spark() -> None:
 
     with pytest.raises(ConfigurationError, match="Graphs run on Spark"):
         session_of(spark_env(config={"firesteel.master": "memory"}))
+
+
+def test_the_user_s_session_stays_as_it_is(env: Any) -> None:
+    """A graph of DataFrames lives in their session, whose adaptive execution is on."""
+    session_of(env)
+    user = SparkSession.builder.getOrCreate()
+    before = dict(user.conf.getAll)
+    graph = Graph.from_data_frame(user.createDataFrame([(1, 2), (2, 3), (3, 1), (4, 1)], "src int, dst int"))
+    assert graph.get_context() is user
+    ranks = graph.run(PageRank(iterations=1))
+    assert ranks.sparkSession is user
+    known = {row.id: row.score for row in ranks.collect()}
+    assert math.isclose(known[1], 0.15 / 4 + 0.85 * 2 / 4)
+    assert rows(graph.run(ConnectedComponents())) == [(1, 1), (2, 1), (3, 1), (4, 1)]
+    assert dict(user.conf.getAll) == before
+    assert session_of(env) is not user

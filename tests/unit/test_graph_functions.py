@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import pickle
+import sys
+import threading
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -12,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import types as T
 
-from firesteel.errors import ProgramError, TypeMismatchError
+from firesteel.errors import ProgramError, SerializationError, TypeMismatchError
 from firesteel.gelly import (
     Aggregator,
     ApplyFunction,
@@ -30,6 +35,7 @@ from firesteel.gelly import (
     spargel,
 )
 from firesteel.gelly.iteration import Types
+from firesteel.gelly.shipping import _Shipped
 
 NUMBERS = Types(T.LongType(), T.DoubleType(), T.DoubleType(), flipped=False, both=False)
 
@@ -204,3 +210,20 @@ def test_functions_that_go_wrong(what: str, error: type[Exception], text: str) -
     program = pregel._Program(Wrong(what), combiner, NUMBERS, IterationConfiguration(), None)
     with pytest.raises(error, match=text):
         run_blocks(program, {1: 0.0, 2: 0.0}, [(1, 2, 1.0)], 1, 3, by_source=True)
+
+
+def test_functions_travel_with_the_places_of_their_modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A worker does not look for modules where the driver does, so it is told before the function is unpickled."""
+    (tmp_path / "graph_helpers.py").write_text("def twice(value):\n    return 2 * value\n")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    function = importlib.import_module("graph_helpers").twice
+    pickled = pickle.dumps(_Shipped(function, (str(tmp_path),)))
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "graph_helpers")
+    assert pickle.loads(pickled)(21) == 42
+
+
+def test_a_function_that_cannot_travel() -> None:
+    lock = threading.Lock()
+    with pytest.raises(SerializationError, match=r"^A function of a graph cannot travel to workers: .*lock"):
+        pickle.dumps(_Shipped(lambda: lock, ()))
