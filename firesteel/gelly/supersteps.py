@@ -70,6 +70,10 @@ class Checkpoints:
         return self.reliable and superstep % self.interval == 0
 
 
+_RETRIES = 3
+"""How often an iteration goes on from the same checkpoint."""
+
+
 def run_supersteps(
     layout: Layout, program: BlockProgram, max_supersteps: int, schema: Any, checkpoints: Checkpoints | None = None
 ) -> DataFrame:
@@ -79,7 +83,7 @@ def run_supersteps(
     current = layout.rows.sparkSession.createDataFrame([], SCHEMA).repartition(blocks, "block")
     superstep, shared = 0, None
     safe = (superstep, shared, copy.deepcopy(program), current)
-    go_on = True
+    go_on, retries = True, 0
     with _Caches() as caches:
         while go_on and superstep < max_supersteps:
             step = _Step(layout.tokens, program, superstep + 1, shared)
@@ -91,7 +95,8 @@ def run_supersteps(
                     following = caches.add(following.localCheckpoint(eager=False))
                     stats = collect_stats(following)
             except Exception as error:
-                if not checkpoints.reliable or not _lost_blocks(error):
+                retries += 1
+                if not checkpoints.reliable or not _lost_blocks(error) or retries > _RETRIES:
                     raise
                 superstep, shared, saved, current = safe
                 program = copy.deepcopy(saved)
@@ -102,6 +107,7 @@ def run_supersteps(
             shared, go_on = program.merge(stats, superstep)
             if checkpoints.due(superstep):
                 safe = (superstep, shared, copy.deepcopy(program), current.checkpoint())
+                retries = 0
         with user_errors():
             function = _Results(layout.tokens, program, _names(schema))
             result = over_tables(layout.rows, current, "block", function, schema)

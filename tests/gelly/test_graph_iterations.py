@@ -8,6 +8,7 @@ from typing import Any
 
 import networkx as nx
 import pytest
+from pyspark.sql import DataFrame
 
 from firesteel.errors import JobExecutionError, ProgramError
 from firesteel.gelly import (
@@ -26,6 +27,7 @@ from firesteel.gelly import (
     Vertex,
     VertexCentricConfiguration,
     gsa,
+    supersteps,
 )
 
 TREES = nx.gnp_random_graph(60, 0.15, seed=3, directed=True)
@@ -123,7 +125,18 @@ def test_gather_sum_apply(graph: Graph) -> None:
     assert turned == distances(turned=True)
 
 
-def test_reliable_checkpoints(graph: Graph, tmp_path: Path) -> None:
+def test_reliable_checkpoints(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the third superstep left is lost, as with its executor; the iteration goes on from the second."""
+    collect, asked = supersteps.collect_stats, []
+
+    def lose_one(frame: DataFrame) -> list[Any]:
+        stats = collect(frame)
+        asked.append(frame)
+        if len(asked) == 3:
+            supersteps.release(frame)
+        return stats
+
+    monkeypatch.setattr(supersteps, "collect_stats", lose_one)
     graph.get_context().sparkContext.setCheckpointDir(str(tmp_path))
     parameters = ScatterGatherConfiguration()
     parameters.set_parallelism(2)
@@ -131,6 +144,11 @@ def test_reliable_checkpoints(graph: Graph, tmp_path: Path) -> None:
     parameters.set_checkpoint_interval(2)
     assert values(graph.run_scatter_gather_iteration(Send(), Update(), 100, parameters)) == distances()
     assert list(tmp_path.rglob("part-*"))
+    assert len(asked) > 3
+    asked.clear()
+    parameters.set_reliable_checkpoints(False)
+    with pytest.raises(Exception, match="Checkpoint block"):
+        graph.run_scatter_gather_iteration(Send(), Update(), 100, parameters)
 
 
 def test_nothing_stays_in_memory(graph: Graph) -> None:
