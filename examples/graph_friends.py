@@ -21,7 +21,7 @@ def main() -> None:
     # Friendship goes both ways.
     graph = Graph.from_collection(FRIENDS).get_undirected().cache()
 
-    ranks = graph.run(PageRank(convergence_threshold=1e-6))
+    ranks = graph.run(PageRank(iterations=10))
     best = ranks.orderBy("score", ascending=False).first()
     print(f"{best.id} is at the centre with a score of {best.score:.3f}")
 
