@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -199,4 +200,19 @@ def test_the_holder_is_this_process(tmp_path: Path, world: World) -> None:
     one = lease(tmp_path, world)
     one.take()
     assert stored(tmp_path)["process"] == os.getpid()
+    one.release()
+
+
+def test_a_machine_that_slept_for_longer_than_the_lease_looks_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = FolderLease(str(tmp_path), LocalFileSystem(), Holder.here("orders", "77b1"), LENGTH)
+    one.take()
+    # Another job took the folder over meanwhile.
+    plant(tmp_path)
+    one.check()
+    real = time.clock_gettime
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: real(clock) + LENGTH * (clock == time.CLOCK_BOOTTIME))
+    with pytest.raises(CheckpointError, match="was taken over"):
+        one.check()
     one.release()
