@@ -431,7 +431,7 @@ class Supervisor:
             self._end_further(job, process)
             self._decide(job, end)
             job.close()
-            job.process, job.kill_at, job.remote, job.reached = None, None, False, False
+            job.process, job.kill_at, job.remote, job.reached, job.ending = None, None, False, False, False
 
         self._until_noted(job, decide)
         self._nudge()

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -58,6 +59,19 @@ def test_a_crash_is_followed_by_another_driver_until_the_strategy_says_no(tmp_pa
     # The same job, so the same checkpoint; later ones know that they are not the first.
     assert {settings["firesteel.job.id"] for _, settings in launcher.started} == {job.id}
     assert [settings["firesteel.job.attempt"] for _, settings in launcher.started] == ["0", "1", "2"]
+
+
+def test_a_restart_does_not_wait_for_the_next_look_at_all_jobs(tmp_path: Path) -> None:
+    settings = replace(settings_for(tmp_path / "c"), poll_ms=3_600_000)
+    cluster = assemble(settings, ClusterFolder.make(tmp_path / "c"), launcher=FakeLauncher(QUICK))
+    cluster.supervisor.start()
+    job = submit(cluster)
+    wait_for_process(cluster, job.id).send(signal.SIGKILL)
+    end_session(wait_for_process(cluster, job.id, 1))
+    end_session(wait_for_process(cluster, job.id, 2))
+    assert has_state(cluster, job.id, "FAILED")
+    cluster.supervisor.stop(leave_jobs=True)
+    cluster.supervisor.registry.close()
 
 
 def test_the_processes_of_a_driver_that_crashed_end_with_it(tmp_path: Path) -> None:
