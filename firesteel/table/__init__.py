@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from firesteel.table.environment_settings import EnvironmentSettings
     from firesteel.table.expression import Expression
     from firesteel.table.result_kind import ResultKind
+    from firesteel.table.statement_set import StatementSet
     from firesteel.table.stream_table_environment import StreamTableEnvironment
     from firesteel.table.table import GroupedTable, Table
     from firesteel.table.table_config import TableConfig
@@ -29,6 +30,7 @@ __all__ = [
     "ResultKind",
     "Row",
     "RowKind",
+    "StatementSet",
     "StreamTableEnvironment",
     "Table",
     "TableConfig",
@@ -44,6 +46,7 @@ _PLACES = {
     "ResultKind": "firesteel.table.result_kind",
     "Row": "firesteel.common.types",
     "RowKind": "firesteel.common.types",
+    "StatementSet": "firesteel.table.statement_set",
     "StreamTableEnvironment": "firesteel.table.stream_table_environment",
     "Table": "firesteel.table.table",
     "TableConfig": "firesteel.table.table_config",

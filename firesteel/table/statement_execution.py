@@ -83,6 +83,12 @@ class StatementExecutor:
     def _statement_set(self, statement: statements.StatementSetStatement) -> TableResult:
         return self._env._insert([self._insertion(insert) for insert in statement.inserts])
 
+    def insertion(self, statement: statements.Statement) -> tuple[str, Plan, bool]:
+        """Where the rows of an INSERT go, and its plan."""
+        if not isinstance(statement, statements.Insert):
+            raise ProgramError("add_insert_sql() takes an INSERT statement.")
+        return self._insertion(statement)
+
     def _insertion(self, statement: statements.Insert) -> tuple[str, Plan, bool]:
         if statement.partition:
             raise self._unsupported(statement, "INSERT into a PARTITION")

@@ -10,7 +10,8 @@ from firesteel.table.expression import NOWHERE, Expression, node_of
 from firesteel.table.logical.expression_resolver import ExpressionResolver
 from firesteel.table.logical.expressions import Expression as Typed
 from firesteel.table.logical.grouping import AggregateResolver, has_aggregates
-from firesteel.table.logical.plan import Filter, Plan, Project, UnionAll, unique_names
+from firesteel.table.logical.joins import joined, with_condition
+from firesteel.table.logical.plan import Plan, Project, UnionAll, unique_names
 from firesteel.table.logical.resolver import distinct, fitted_branches, renamed
 from firesteel.table.logical.scope import Scope
 from firesteel.table.sql.errors import NotSupportedError, SqlValidationError
@@ -121,7 +122,7 @@ class Table:
     def filter(self, predicate: Expression) -> Table:
         """Rows for which a condition holds."""
         condition = ExpressionResolver(self._scope()).condition(node_of(predicate), "where()")
-        return self._with(Filter(self._plan, condition))
+        return self._with(with_condition(self._plan, condition))
 
     def where(self, predicate: Expression) -> Table:
         """Rows for which a condition holds."""
@@ -146,26 +147,36 @@ class Table:
         """The rows of two tables, every row once."""
         return self.union_all(right).distinct()
 
+    def join(self, right: Table, join_predicate: Expression | None = None) -> Table:
+        """Pairs of rows of two tables, whose columns have different names."""
+        return self._joined(right, "INNER", join_predicate)
+
+    def left_outer_join(self, right: Table, join_predicate: Expression | None = None) -> Table:
+        """Pairs of rows of two tables, and rows of the first without a partner."""
+        return self._joined(right, "LEFT", join_predicate)
+
+    def right_outer_join(self, right: Table, join_predicate: Expression) -> Table:
+        """Pairs of rows of two tables, and rows of the second without a partner."""
+        return self._joined(right, "RIGHT", join_predicate)
+
+    def full_outer_join(self, right: Table, join_predicate: Expression) -> Table:
+        """Pairs of rows of two tables, and rows of both without a partner."""
+        return self._joined(right, "FULL", join_predicate)
+
+    def _joined(self, right: Table, kind: str, predicate: Expression | None) -> Table:
+        both = [name for name in self._plan.names if name in right._plan.names]
+        if both:
+            raise SqlValidationError(f"Both tables have a column {both[0]}: give one another name with alias().")
+        condition = None
+        if predicate is not None:
+            scope = self._scope().beside(Scope.of(right._plan, None), len(self._plan.names))
+            condition = ExpressionResolver(scope).condition(node_of(predicate), "join()")
+        return self._with(joined(self._plan, right._plan, kind, condition))
+
     # What cannot be run yet.
 
     def _later(self, what: str) -> NotSupportedError:
         return NotSupportedError(f"Not supported yet: {what}.")
-
-    def join(self, right: Table, join_predicate: Expression | None = None) -> Table:
-        """Pairs of rows of two tables."""
-        raise self._later("joins")
-
-    def left_outer_join(self, right: Table, join_predicate: Expression | None = None) -> Table:
-        """Pairs of rows of two tables, and rows of the first without a partner."""
-        raise self._later("joins")
-
-    def right_outer_join(self, right: Table, join_predicate: Expression) -> Table:
-        """Pairs of rows of two tables, and rows of the second without a partner."""
-        raise self._later("joins")
-
-    def full_outer_join(self, right: Table, join_predicate: Expression) -> Table:
-        """Pairs of rows of two tables, and rows of both without a partner."""
-        raise self._later("joins")
 
     def order_by(self, *fields: Expression) -> Table:
         """Rows in order."""

@@ -26,6 +26,7 @@ from firesteel.table.sql.parser import parse
 from firesteel.table.sql.statements import QueryStatement
 from firesteel.table.sql.syntax import Query
 from firesteel.table.statement_execution import StatementExecutor
+from firesteel.table.statement_set import StatementSet
 from firesteel.table.table import Table
 from firesteel.table.table_config import TableConfig
 from firesteel.table.table_result import TableResult
@@ -240,6 +241,13 @@ class TableEnvironment:
     def explain_sql(self, stmt: str, *extra_details: Any) -> str:
         """The plan of a query or INSERT as text."""
         return StatementExecutor(self, stmt).explain(parse(stmt))
+
+    def create_statement_set(self) -> StatementSet:
+        """Several INSERTs as one job."""
+        return StatementSet(self)
+
+    def _insertion(self, stmt: str) -> tuple[str, Plan, bool]:
+        return StatementExecutor(self, stmt).insertion(parse(stmt))
 
     def _planner(self) -> tuple[StreamExecutionEnvironment, Planner]:
         configuration = Configuration(self._config.get_configuration())

@@ -373,3 +373,24 @@ def test_results_of_windows_are_insertions(ticks: TableEnvironment) -> None:
     windows = "TABLE(TUMBLE(TABLE ticks, DESCRIPTOR(ts), INTERVAL '10' SECOND))"
     found = rows(ticks, f"SELECT COUNT(*) FROM {windows} GROUP BY window_start, window_end")
     assert found == [("+I", (10,)), ("+I", (10,)), ("+I", (5,))]
+
+
+def test_joins_of_the_table_api(orders: TableEnvironment) -> None:
+    left, right = orders.from_path("a"), orders.from_path("b").alias("key")
+    found = left.left_outer_join(right, col("k") == col("key")).select(col("s"), col("v")).to_pandas()
+    assert sorted(zip(found["s"], found["v"].fillna(0), strict=True)) == [("x", 10), ("x", 11), ("y", 0), ("z", 30)]
+    crossed = left.join(right).where(col("k") == col("key")).select(col("s")).to_pandas()
+    assert sorted(crossed["s"]) == ["x", "x", "z"]
+    with pytest.raises(SqlValidationError, match="Both tables have a column k"):
+        left.join(orders.from_path("b"), col("k") == 1)
+
+
+def test_statement_sets(orders: TableEnvironment, capsys: Any) -> None:
+    orders.execute_sql("CREATE TABLE p (x BIGINT) WITH ('connector' = 'print')")
+    statements = orders.create_statement_set()
+    statements.add_insert_sql("INSERT INTO p SELECT k FROM a WHERE k = 1")
+    statements.add_insert("p", orders.sql_query("SELECT v FROM b WHERE v = 40"))
+    statements.execute().wait()
+    assert sorted(capsys.readouterr().out.split()) == ["+I[1]", "+I[40]"]
+    with pytest.raises(ProgramError, match="The statement set is empty"):
+        statements.execute()

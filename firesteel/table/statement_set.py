@@ -1,0 +1,44 @@
+"""Several INSERTs as one job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from firesteel.errors import ProgramError
+from firesteel.table.logical.plan import Plan
+from firesteel.table.table_result import TableResult
+
+if TYPE_CHECKING:
+    from firesteel.table.table import Table
+    from firesteel.table.table_environment import TableEnvironment
+
+__all__ = ["StatementSet"]
+
+
+class StatementSet:
+    """Gathers INSERTs and runs them as one job, in which what they have in common is computed once."""
+
+    def __init__(self, env: TableEnvironment) -> None:
+        self._env = env
+        self._inserts: list[tuple[str, Plan, bool]] = []
+
+    def add_insert_sql(self, stmt: str) -> StatementSet:
+        """Adds an INSERT statement."""
+        self._inserts.append(self._env._insertion(stmt))
+        return self
+
+    def add_insert(self, target_path: str, table: Table, overwrite: bool = False) -> StatementSet:
+        """Adds the rows of a table."""
+        self._inserts.append((target_path, table._plan, overwrite))
+        return self
+
+    def explain(self, *extra_details: Any) -> str:
+        """The plans as text."""
+        return self._env._explain([plan for _, plan, _ in self._inserts])
+
+    def execute(self) -> TableResult:
+        """Runs them, and forgets them."""
+        if not self._inserts:
+            raise ProgramError("The statement set is empty: add_insert_sql() or add_insert() first.")
+        inserts, self._inserts = self._inserts, []
+        return self._env._insert(inserts)
