@@ -80,7 +80,10 @@ def test_one_that_is_killed_or_stands_still_is_replaced(
     candidate: ZookeeperElection, other: subprocess.Popen[str]
 ) -> None:
     assert said(other, ask=False) == "True"
+    assert eventually(lambda: not candidate.stand(0.5) and candidate._client is not None)
+    session = candidate._client
     assert not candidate.stand(0.5)
+    assert candidate._client is session, "nothing is wrong with the session of one that was not elected"
     other.send_signal(signal.SIGSTOP)
     assert eventually(lambda: candidate.stand(1.0))
     assert candidate.holds()
