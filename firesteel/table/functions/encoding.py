@@ -61,7 +61,9 @@ register(
 
 def _from_base64(text: str) -> str | None:
     try:
-        return base64.b64decode(text, validate=True).decode("utf-8", "replace")
+        # Java does without the signs at the end that fill a group up.
+        filled = text + "=" * (-len(text) % 4)
+        return base64.b64decode(filled, validate=True).decode("utf-8", "replace")
     except (binascii.Error, ValueError):
         return None
 

@@ -69,8 +69,23 @@ def _same_text(arguments: Sequence[Expression]) -> DataType:
     return arguments[0].type if isinstance(arguments[0].type, CharType | VarCharType) else string_result(arguments)
 
 
-register(Function("UPPER", Signature(("string",)), string_result, _upper))
-register(Function("LOWER", Signature(("string",)), string_result, _lower))
+def _part_of_text(arguments: Sequence[Expression]) -> DataType:
+    """VARCHAR of the length of the text, which may be NULL whatever the arguments are."""
+    kind = arguments[0].type
+    return VarCharType(kind.length) if isinstance(kind, CharType | VarCharType) else _STRING
+
+
+def _cut_text(arguments: Sequence[Expression]) -> DataType:
+    """VARCHAR of the length of the text, which is the last of TRIM's arguments and the first of the others'."""
+    text = arguments[2] if len(arguments) == 3 else arguments[0]
+    nullable = any_nullable([argument.type for argument in arguments])
+    if isinstance(text.type, CharType | VarCharType):
+        return VarCharType(text.type.length, is_nullable=nullable)
+    return _STRING.with_nullability(nullable)
+
+
+register(Function("UPPER", Signature(("string",)), _same_text, _upper))
+register(Function("LOWER", Signature(("string",)), _same_text, _lower))
 register(Function("CHAR_LENGTH", Signature(("string",)), int_result, direct(pc.utf8_length)))
 
 
@@ -103,7 +118,7 @@ register(
     Function(
         "CONCAT_WS",
         Signature(("string", "string"), repeated=True),
-        lambda arguments: _STRING.with_nullability(arguments[0].type.is_nullable),
+        string_result,
         _joined_with,
     )
 )
@@ -129,7 +144,7 @@ def substring(text: str, start: int, length: int | None = None) -> str | None:
     return text[begin:] if length is None else text[begin : begin + length]
 
 
-of_text("SUBSTRING", ("string", "integer", "integer"), substring, optional=1)
+of_text("SUBSTRING", ("string", "integer", "integer"), substring, _part_of_text, optional=1)
 
 
 def _trimmed(side: str, characters: str, text: str) -> str:
@@ -138,12 +153,12 @@ def _trimmed(side: str, characters: str, text: str) -> str:
     return text.rstrip(characters) if side == "TRAILING" else text.strip(characters)
 
 
-register(Function("TRIM", Signature(("symbol", "string", "string")), string_result, by_value(_trimmed)))
-of_text("LTRIM", ("string", "string"), lambda text, characters=" ": text.lstrip(characters), optional=1)
-of_text("RTRIM", ("string", "string"), lambda text, characters=" ": text.rstrip(characters), optional=1)
+register(Function("TRIM", Signature(("symbol", "string", "string")), _cut_text, by_value(_trimmed)))
+of_text("LTRIM", ("string", "string"), lambda text, characters=" ": text.lstrip(characters), _cut_text, 1)
+of_text("RTRIM", ("string", "string"), lambda text, characters=" ": text.rstrip(characters), _cut_text, 1)
 of_text("BTRIM", ("string", "string"), lambda text, characters=" ": text.strip(characters), optional=1)
 of_text("REPLACE", ("string", "string", "string"), lambda text, old, new: text.replace(old, new) if old else text)
-of_text("REVERSE", ("string",), lambda text: text[::-1])
+of_text("REVERSE", ("string",), lambda text: text[::-1], maybe_string)
 of_text("REPEAT", ("string", "integer"), lambda text, times: text * max(times, 0))
 
 
@@ -164,14 +179,10 @@ def padded(text: str, length: int, pad: str, left: bool) -> str | None:
     return fill + text if left else text + fill
 
 
-of_text(
-    "LPAD", ("string", "integer", "string"), lambda text, length, pad: padded(text, length, pad, True), maybe_string
-)
-of_text(
-    "RPAD", ("string", "integer", "string"), lambda text, length, pad: padded(text, length, pad, False), maybe_string
-)
-of_text("LEFT", ("string", "integer"), lambda text, length: text[: max(length, 0)])
-of_text("RIGHT", ("string", "integer"), lambda text, length: text[-length:] if length > 0 else "")
+of_text("LPAD", ("string", "integer", "string"), lambda text, length, pad: padded(text, length, pad, True))
+of_text("RPAD", ("string", "integer", "string"), lambda text, length, pad: padded(text, length, pad, False))
+of_text("LEFT", ("string", "integer"), lambda text, length: text[: max(length, 0)], _part_of_text)
+of_text("RIGHT", ("string", "integer"), lambda text, length: text[-length:] if length > 0 else "", _part_of_text)
 
 
 def initcap(text: str) -> str:
@@ -183,11 +194,12 @@ def initcap(text: str) -> str:
     found, inside = [], False
     for letter in text:
         found.append(letter.lower() if inside else letter.upper())
-        inside = letter.isalnum()
+        # Only these letters are parts of words, as in Flink: straße becomes StraßE.
+        inside = letter.isascii() and letter.isalnum()
     return "".join(found)
 
 
-of_text("INITCAP", ("string",), initcap)
+of_text("INITCAP", ("string",), initcap, _same_text)
 of_text("POSITION", ("string", "string"), lambda needle, text: text.find(needle) + 1, int_result)
 of_text("INSTR", ("string", "string"), lambda text, needle: text.find(needle) + 1, int_result)
 of_text(
@@ -213,7 +225,15 @@ def overlaid(text: str, new: str, start: int, length: int | None = None) -> str:
 
 
 of_text("OVERLAY", ("string", "string", "integer", "integer"), overlaid, optional=1)
-of_text("ASCII", ("string",), lambda text: text.encode()[0] if text else 0, int_result)
+
+
+def _first_byte(text: str) -> int:
+    """With a sign, as bytes have one in Java."""
+    first = text.encode()[0] if text else 0
+    return first - 256 if first > 127 else first
+
+
+of_text("ASCII", ("string",), _first_byte, int_result)
 
 
 def _chr(number: int) -> str:
