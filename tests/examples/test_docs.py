@@ -21,7 +21,7 @@ PAGES = [
     "writing-a-source.md",
     "writing-a-sink.md",
     "writing-an-operator.md",
-    "tables.md",
+    "column-operators.md",
     "cep.md",
     "databases.md",
     "gelly.md",
