@@ -216,7 +216,12 @@ def test_new_session(spark: SparkSession) -> None:
     users = SparkSession.builder.getOrCreate()
     assert spark is not users
     assert spark.sparkContext is users.sparkContext
-    assert SparkSession.getActiveSession() is users
+    active, before = SparkSession.getActiveSession(), RDD.toDF
+    try:
+        spark.newSession()
+    finally:
+        RDD.toDF = before
+    assert SparkSession.getActiveSession() is active
     spark.conf.set("firesteel.of.this.session", "1")
     assert users.conf.get("firesteel.of.this.session", None) is None
     spark.conf.unset("firesteel.of.this.session")

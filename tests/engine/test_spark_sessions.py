@@ -55,7 +55,7 @@ def test_two_jobs_that_start_at_once_have_each_their_own_partitions(
 ) -> None:
     """Both have set their number of partitions when the first query starts."""
     users = SparkSession.builder.getOrCreate()
-    before = (users.conf.getAll, spark.conf.getAll)
+    before, active = (users.conf.getAll, spark.conf.getAll), SparkSession.getActiveSession()
     both = threading.Barrier(2, timeout=300)
     make = CheckpointFolder.make_query_folder
 
@@ -69,4 +69,4 @@ def test_two_jobs_that_start_at_once_have_each_their_own_partitions(
             assert {value for _, _, value in found} == set(range(40))
             assert {(of, subtask) for of, subtask, _ in found} == {(parallelism, n) for n in range(parallelism)}
     assert (users.conf.getAll, spark.conf.getAll) == before
-    assert SparkSession.getActiveSession() is users
+    assert SparkSession.getActiveSession() is active

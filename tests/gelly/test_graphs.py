@@ -165,7 +165,7 @@ def test_wrong_input_is_refused_in_a_line(graph: Graph, env: Any) -> None:
 
 def test_functions_that_give_the_wrong_thing(graph: Graph) -> None:
     wrong = graph.map_vertices(lambda vertex: vertex.value / 8, "int")
-    with pytest.raises(TypeMismatchError, match=r"^map_vertices\(\) should give int, got 1\.25 \(float\)\.$"):
+    with pytest.raises(TypeMismatchError, match=r"^map_vertices\(\) should give int, got \d\.\d+ \(float\)\.$"):
         wrong.filter_on_vertices(lambda vertex: True).map_vertices(lambda vertex: 1)
     with pytest.raises(TypeMismatchError, match=r"should give True or False, got 20 \(int\)"):
         graph.filter_on_vertices(lambda vertex: vertex.value and 20).number_of_vertices()
