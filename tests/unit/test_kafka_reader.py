@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import confluent_kafka
@@ -13,7 +14,7 @@ from firesteel.connectors.kafka.offsets import TopicPartition
 from firesteel.connectors.kafka.properties import KafkaProperties
 from firesteel.connectors.kafka.reader import KafkaReader
 from firesteel.connectors.source import Records, SplitRange
-from firesteel.errors import InputError
+from firesteel.errors import ConnectorError, InputError
 from firesteel.metrics import MetricGroup
 
 RECORDS = 20
@@ -44,12 +45,23 @@ class Message:
 
 
 class Consumer:
-    """Partitions of 20 records each. ``refused`` holds the offsets at which it says once that they are out of range;
-    ``first`` the first ones that there are."""
+    """Partitions of 20 records each. ``refused`` holds the offsets at which it says once that they are out of range, or
+    another error; ``first`` the first ones that there are; ``looks`` how often one has to look for a partition."""
 
-    def __init__(self, refused: dict[int, list[int]], first: dict[int, int] | None = None) -> None:
-        self.refused, self.first = refused, first or {}
+    def __init__(
+        self,
+        refused: dict[int, list[int]],
+        first: dict[int, int] | None = None,
+        error: int = OUT_OF_RANGE,
+        looks: int = 1,
+    ) -> None:
+        self.refused, self.first, self.error, self.looks = refused, first or {}, error, looks
         self.at: dict[int, int] = {}
+
+    def list_topics(self, topic: str, timeout: float) -> Any:
+        self.looks -= 1
+        known = {0: None} if self.looks else {0: None, 1: None}
+        return SimpleNamespace(topics={topic: SimpleNamespace(error=None, partitions=known)})
 
     def incremental_assign(self, places: list[Any]) -> None:
         self.at.update((one.partition, one.offset) for one in places)
@@ -69,7 +81,7 @@ class Consumer:
                 at = self.at[partition]
                 if refused[:1] == [at]:
                     refused.pop(0)
-                    found.append(Message(partition, at, OUT_OF_RANGE))
+                    found.append(Message(partition, at, self.error))
                     break
                 found.append(Message(partition, at))
                 self.at[partition] += 1
@@ -125,3 +137,19 @@ def test_the_error_names_the_first_record_that_was_not_fetched() -> None:
     made = reader(Consumer({0: [6]}, first={0: 9}))
     with pytest.raises(InputError, match=r"t-0 from offset 6 on.*the first one is at 9"):
         read(made, 0, 0, RECORDS)
+
+
+def test_a_partition_that_is_newer_than_what_the_client_knows_is_looked_for() -> None:
+    unknown = confluent_kafka.KafkaError._UNKNOWN_PARTITION
+    assert read(reader(Consumer({1: [0]}, error=unknown, looks=3)), 1, 0, RECORDS) == list(range(RECORDS))
+
+
+def test_one_that_is_nowhere_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 1000, 5))
+    monkeypatch.setattr(
+        "firesteel.connectors.kafka.reader.time",
+        SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda seconds: None),
+    )
+    unknown = confluent_kafka.KafkaError._UNKNOWN_PARTITION
+    with pytest.raises(ConnectorError, match=r"reading t-1 failed.*Check the number of the topic's partitions"):
+        read(reader(Consumer({1: [0]}, error=unknown, looks=1000)), 1, 0, RECORDS)

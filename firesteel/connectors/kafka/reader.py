@@ -35,6 +35,8 @@ _MOMENT = 0.005
 _BUFFERED_BYTES = 64 << 20
 """What may wait of other partitions while one is read."""
 _LOOK_SECONDS = 30.0
+_APPEAR_SECONDS = 10.0
+"""For so long a broker may not know a partition yet that another one knew."""
 
 _offset, _value, _error = methodcaller("offset"), methodcaller("value"), methodcaller("error")
 
@@ -262,13 +264,17 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
         if error.code() in (kafka._ALL_BROKERS_DOWN, kafka._TRANSPORT, kafka._TIMED_OUT):
             # The client goes on trying.
             return
+        unknown = (kafka._UNKNOWN_PARTITION, kafka._UNKNOWN_TOPIC, kafka.UNKNOWN_TOPIC_OR_PART)
+        if error.code() in unknown and place in self._known and self._is_there(place):
+            # Somebody has counted its records, so a client that does not know it has an older view of the topic.
+            self._take_up(place, self._known[place].fetched)
+            return
         if error.code() == kafka.GROUP_AUTHORIZATION_FAILED:
             # Reading does without the group. Whoever commits its offsets says so.
             return
         raise self._explained(error, f"reading {place.name}")
 
     def _go_on_behind_deleted(self, place: TopicPartition, known: _Partition) -> None:
-        here = self._kafka.TopicPartition(*place)
         # What was fetched is handed on yet, and must not come twice.
         wanted = known.fetched
         first, end = self._bounds(place, wanted)
@@ -283,8 +289,25 @@ class KafkaReader(SourceReader[TopicPartition, Any]):
             return
         else:
             known.floor, known.deleted_from = first, wanted
-        self._client.incremental_unassign([here])
+        self._take_up(place, first)
+
+    def _take_up(self, place: TopicPartition, first: int) -> None:
+        self._client.incremental_unassign([self._kafka.TopicPartition(*place)])
         self._client.incremental_assign([self._kafka.TopicPartition(*place, first)])
+
+    def _is_there(self, place: TopicPartition) -> bool:
+        """Looks for a partition, for a while: not every broker knows a new one at once."""
+        begun = time.monotonic()
+        while True:
+            try:
+                found = self._client.list_topics(place.topic, timeout=_LOOK_SECONDS).topics[place.topic]
+            except self._kafka.KafkaException as error:
+                raise self._explained(error, f"a look for {place.name}") from None
+            if found.error is None and place.partition in found.partitions:
+                return True
+            if time.monotonic() - begun > _APPEAR_SECONDS:
+                return False
+            time.sleep(0.1)
 
     def _bounds(self, place: TopicPartition, wanted: int) -> tuple[int, int]:
         """The first offset of a partition and the one behind its last, which a broker that is back may have to find."""
