@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 from dataclasses import replace
@@ -46,6 +47,8 @@ MECHANISMS = ("two-phase", "commit-log")
 
 
 def main() -> int:
+    # A shell that runs this in the background has it ignore interrupts, and so would the jobs that get some.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     names = [one.name for one in (*SCENARIOS, *KAFKA_SCENARIOS)]
     parser = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
     parser.add_argument("--scenario", choices=names, action="append", help="one of them only; may be given again")
