@@ -17,6 +17,7 @@ from typing import Any
 from chaos.job import Plan
 from chaos.outcome import Outcome
 from chaos.outside import PostgresAndFiles
+from chaos.portions import let_go
 from chaos.processes import MARK, family, freeze, kill, wake
 from firesteel.cluster.client import ClusterClient
 from firesteel.cluster.processes import Process, end_session, session_members
@@ -72,7 +73,8 @@ class ManagedRun:
                     if not alive or self._state() in ENDED:
                         break
                     target, known = targets[number % len(targets)], len(self._outcome.recoveries)
-                    alive = self._strike(target)
+                    alive = self._strike(target, number)
+                    self._go_on(number)
                     for seconds in self._outcome.recoveries[known:]:
                         print(f"{target}: {seconds:.1f} s", file=sys.stderr, flush=True)
                 while alive:
@@ -133,7 +135,10 @@ class ManagedRun:
 
     # Misfortunes
 
-    def _strike(self, target: str) -> bool:
+    def _go_on(self, number: int) -> None:
+        let_go(self._folder / "kills", number)
+
+    def _strike(self, target: str, number: int) -> bool:
         """Whether the job lives and has new results then."""
         before, struck = self._outside.count(), time.monotonic()
         leader = self._leader()
@@ -160,7 +165,10 @@ class ManagedRun:
                 # Results come all the time. That another one leads is what counts.
                 self._wait_for_another(leader)
                 self._outcome.recoveries.append(time.monotonic() - struck)
+                self._go_on(number)
                 return self._wait_for_results(self._outside.count())
+            # Whether all is well again shows in the results of the next portion.
+            self._go_on(number)
             time.sleep(0.05)
             return self._wait_for_results(max(before, self._outside.count()), struck)
         finally:

@@ -74,9 +74,9 @@ def run_scenario(
     folder.mkdir(parents=True, exist_ok=True)
     plan = Plan(scenario.records, RATE, url, str(folder / "files"), list(scenario.without))
     outside = PostgresAndFiles(database, crash_database)
+    plan = replace(plan, portions=scenario.kills + 1, done=str(folder / "kills"))
     if set(scenario.targets) & set(TARGETS):
         return _run_managed(scenario, folder, plan, outside, database)
-    plan = replace(plan, portions=scenario.kills + 1, done=str(folder / "kills"))
     return _run(scenario, folder, plan, outside)
 
 
