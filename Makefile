@@ -28,6 +28,7 @@ $(STAMP): pyproject.toml
 	fi; \
 	java='$(JAVA_MAJOR)'; extras=dev; \
 	if [ "$${java:-0}" -lt 17 ]; then extras=dev,jre; echo "No Java 17 or newer found: installing one into $(VENV)."; fi; \
+	echo "Installing Firesteel and what its tests need into $(VENV) (once, a minute or two)."; \
 	[ -x $(BIN)/python ] || "$$python" -m venv $(VENV); \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$$extras]" && touch $(STAMP)
 	@echo "Making the archive of classes that lets Spark start faster (once, about half a minute)."

@@ -11,11 +11,11 @@ from typing import Any
 from firesteel.common.typeinfo import RowTypeInfo, TupleTypeInfo
 from firesteel.connectors.jdbc.address import DatabaseAddress
 from firesteel.connectors.jdbc.dialect import Dialect
-from firesteel.datastream.connectors.base import SinkWriter
+from firesteel.datastream.connectors.base import SinkWriter, WriterContext
 from firesteel.datastream.functions import SinkFunction
 from firesteel.errors import ConnectorError, short_repr
 
-__all__ = ["RowWriter", "Target", "Writing"]
+__all__ = ["RowWriter", "Target", "TransactionWriting", "Writing"]
 
 
 @dataclass(frozen=True)
@@ -127,3 +127,32 @@ class RowWriter(Writing):
         except self._session.errors as error:
             raise self._refused(error) from None
         self._sent()
+
+
+class TransactionWriting(Writing):
+    """One transaction for each batch, with a name that the batch gives it again if it comes again. Where that one is
+    prepared already, by a task that was thought dead, the batch writes nothing."""
+
+    def __init__(self, target: Target, context: WriterContext) -> None:
+        super().__init__(target, f"firesteel {context.job_name()}"[:63])
+        self._prefix = f"{context.name_prefix()}-{context.subtask()}"
+        self._open: Any | None = None
+        """The transaction that is open: its name, or what the database calls it."""
+        self._taken_over = False
+        self._last_time, self._same_time = -1, 0
+
+    def write(self, value: Any, context: SinkFunction.Context) -> None:
+        if self._open is None:
+            self._begin(self._name(context.current_processing_time()))
+        if not self._taken_over:
+            super().write(value, context)
+
+    def _name(self, batch_time: int) -> str:
+        # Batches may follow each other within a millisecond; what was prepared for one must not pass for the other's.
+        self._same_time = self._same_time + 1 if batch_time == self._last_time else 0
+        self._last_time = batch_time
+        return f"{self._prefix}-{batch_time}-{self._same_time}"
+
+    @abstractmethod
+    def _begin(self, name: str) -> None:
+        """Opens a transaction, or takes over the one that is prepared under this name."""

@@ -23,10 +23,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from firesteel.connectors.jdbc.address import DatabaseAddress
-from firesteel.connectors.jdbc.writing import Target, Writing
+from firesteel.connectors.jdbc.writing import Target, TransactionWriting
 from firesteel.connectors.mysql.driver import DUPLICATE_KEY, NO_SUCH_TRANSACTION, Session, code_of
 from firesteel.datastream.connectors.base import Committer, CommitterContext, Sink, SinkWriter, WriterContext
-from firesteel.datastream.functions import SinkFunction
 from firesteel.errors import ConnectorError, FailureKind
 
 __all__ = ["MARKS", "XaCommitter", "XaSink", "XaWriter"]
@@ -66,29 +65,10 @@ def _prepared(session: Session, prefix: str) -> set[str]:
     return {name for name in found if name.startswith(prefix)}
 
 
-class XaWriter(Writing):
-    """One transaction per batch."""
+class XaWriter(TransactionWriting):
+    """Transactions of XA, named as they are."""
 
     _session: Session
-
-    def __init__(self, target: Target, context: WriterContext) -> None:
-        super().__init__(target, f"firesteel {context.job_name()}"[:63])
-        self._prefix = f"{context.name_prefix()}-{context.subtask()}"
-        self._open: str | None = None
-        self._taken_over = False
-        self._last_time, self._same_time = -1, 0
-
-    def write(self, value: Any, context: SinkFunction.Context) -> None:
-        if self._open is None:
-            self._begin(self._name(context.current_processing_time()))
-        if not self._taken_over:
-            super().write(value, context)
-
-    def _name(self, batch_time: int) -> str:
-        # Batches may follow each other within a millisecond; what was prepared for one must not pass for the other's.
-        self._same_time = self._same_time + 1 if batch_time == self._last_time else 0
-        self._last_time = batch_time
-        return f"{self._prefix}-{batch_time}-{self._same_time}"
 
     def _begin(self, name: str) -> None:
         def begin() -> bool:

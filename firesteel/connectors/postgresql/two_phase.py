@@ -22,11 +22,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 from firesteel.connectors.jdbc.address import DatabaseAddress
-from firesteel.connectors.jdbc.writing import Target, Writing
+from firesteel.connectors.jdbc.writing import Target, TransactionWriting
 from firesteel.connectors.postgresql.driver import NO_SUCH_TRANSACTION, Session, tell
 from firesteel.connectors.postgresql.loading import load_driver
 from firesteel.datastream.connectors.base import Committer, CommitterContext, Sink, SinkWriter, WriterContext
-from firesteel.datastream.functions import SinkFunction
 from firesteel.durable.names import stored_as
 from firesteel.errors import ConnectorError, FailureKind
 
@@ -97,38 +96,22 @@ class TwoPhaseSink(Sink):
         return TransactionCommitter(self._target.address, context, self._commit_attempts)
 
 
-class TransactionWriter(Writing):
-    """One transaction per batch."""
+class TransactionWriter(TransactionWriting):
+    """Transactions of PostgreSQL, known by their name and their number."""
 
     def __init__(self, target: Target, context: WriterContext) -> None:
-        super().__init__(target, f"firesteel {context.job_name()}"[:63])
+        super().__init__(target, context)
         assert isinstance(self._session, Session)
         self._session: Session
-        self._prefix = f"{context.name_prefix()}-{context.subtask()}"
-        self._open: PreparedTransaction | None = None
-        self._taken_over = False
-        self._last_time, self._same_time = -1, 0
 
-    def write(self, value: Any, context: SinkFunction.Context) -> None:
-        if self._open is None:
-            self._begin(self._name(context.current_processing_time()))
-        if not self._taken_over:
-            super().write(value, context)
-
-    def _name(self, batch_time: int) -> str:
-        # Batches may follow each other within a millisecond; what was prepared for one must not pass for the other's.
-        self._same_time = self._same_time + 1 if batch_time == self._last_time else 0
-        self._last_time = batch_time
-        return f"{self._prefix}-{batch_time}-{self._same_time}"
-
-    def _begin(self, gid: str) -> None:
+    def _begin(self, name: str) -> None:
         def begin() -> int:
             self._session.execute("BEGIN")
             return int(self._session.execute("SELECT txid_current()")[0][0])
 
-        earlier = self._again(lambda: self._find(gid), "a look for prepared transactions")
+        earlier = self._again(lambda: self._find(name), "a look for prepared transactions")
         self._taken_over = earlier is not None
-        self._open = earlier or PreparedTransaction(gid, self._again(begin, "a new transaction"))
+        self._open = earlier or PreparedTransaction(name, self._again(begin, "a new transaction"))
 
     def _again(self, action: Callable[[], Result], doing: str) -> Result:
         return self._session.again(action, doing, self._target.retries)
