@@ -157,7 +157,8 @@ def sink(mqtt: Mqtt, message: Any = None, **options: Any) -> MqttSink:
     topic = mqtt.topic
     given = {"user_name": mqtt.user, "password": mqtt.password, **options}
     made = MqttSink(mqtt.url, message or (lambda n: (topic, str(n))), **given)
-    made.retry_seconds = 5
+    # Only ends what hangs.
+    made.retry_seconds = 120
     return made
 
 
@@ -175,6 +176,36 @@ def test_at_least_once_through_a_crash(mqtt: Mqtt) -> None:
         config = {"firesteel.batch.max-records": "10", **crashes.config}
         run_pipeline(build, parallelism=2, config=config, restarts=1)
     assert eventually(lambda: len(found) > 40 and set(found) == {str(n) for n in range(40)})
+    client.disconnect()
+    client.loop_stop()
+
+
+def test_a_process_that_publishes_is_killed_and_starts_again(mqtt: Mqtt) -> None:
+    """``kill -9`` in the middle of a portion; the next process sends all of it again."""
+    found, client = mqtt.collected()
+    program = textwrap.dedent(f"""
+        import os, sys
+        sys.path[:0] = {sys.path!r}
+        from firesteel.testing import run_pipeline
+        from mosquittokit import Mqtt
+        from mosquitto_server import MosquittoServer
+        from test_systems_mqtt import _end, sink
+        server = MosquittoServer(); server.port = {mqtt.server.port}
+        mqtt = Mqtt(server); mqtt.topic = {mqtt.topic!r}
+        killed = lambda n: os.kill(os.getpid(), 9) if n == 25 and sys.argv[1] == "killed" else n
+        numbers = list(range(40))
+        config = {{"firesteel.batch.max-records": "10"}}
+        run_pipeline(lambda env: _end(env.from_collection(numbers).map(killed), sink(mqtt)), config=config)
+    """)
+
+    def run(how: str) -> int:
+        command = [sys.executable, "-c", program, how]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300).returncode
+
+    assert run("killed") == -signal.SIGKILL
+    assert eventually(lambda: set(found) == {str(n) for n in range(20)})
+    assert run("again") == 0
+    assert eventually(lambda: sorted(found) == sorted(str(n) for n in [*range(20), *range(40)]))
     client.disconnect()
     client.loop_stop()
 

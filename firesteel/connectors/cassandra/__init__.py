@@ -1,0 +1,1 @@
+"""Cassandra: rows written with the time of their micro-batch."""

@@ -1,0 +1,1 @@
+"""Elasticsearch and OpenSearch: documents with versions, in bulk requests."""

@@ -1,0 +1,143 @@
+"""Where a RabbitMQ is, and its refusals reported with what to do."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from firesteel.common.secret import Secret
+from firesteel.errors import ConnectorError, FailureKind, ProgramError, SetupError
+
+__all__ = ["RabbitAddress", "load_client", "told"]
+
+CONNECT_SECONDS = 10.0
+Result = TypeVar("Result")
+
+
+def load_client() -> Any:
+    """The module ``pika``."""
+    try:
+        return importlib.import_module("pika")
+    except ImportError as error:
+        raise SetupError(
+            f"RabbitMQ needs the package pika, which cannot be imported here ({error}). "
+            "Install it where the job runs: pip install 'firesteel[rabbitmq]'."
+        ) from None
+
+
+@dataclass(frozen=True)
+class RabbitAddress:
+    """A broker and who asks. Its text never has the password.
+
+    >>> RabbitAddress.of_uri("amqp://ada:secret@broker/shop")
+    RabbitAddress(host='broker', port=5672, virtual_host='shop', tls=False)
+    """
+
+    host: str
+    port: int = 5672
+    virtual_host: str = "/"
+    tls: bool = False
+    user: str = field(default="guest", repr=False)
+    password: Secret = field(default=Secret("guest"), repr=False)
+    heartbeat: int | None = field(default=None, repr=False)
+    frame_max: int | None = field(default=None, repr=False)
+    channel_max: int | None = field(default=None, repr=False)
+    connection_timeout: float = field(default=CONNECT_SECONDS, repr=False)
+
+    @staticmethod
+    def of_uri(uri: str) -> RabbitAddress:
+        try:
+            parts = urlsplit(uri)
+            port = parts.port
+        except ValueError:
+            parts, port = urlsplit(""), None
+        if parts.scheme not in ("amqp", "amqps") or not parts.hostname:
+            # Not with the address itself, in which a password may stand.
+            raise ProgramError("A RabbitMQ is addressed as amqp://user:password@host:port/virtual-host, or amqps://….")
+        tls = parts.scheme == "amqps"
+        return RabbitAddress(
+            parts.hostname,
+            port or (5671 if tls else 5672),
+            unquote(parts.path[1:]) if len(parts.path) > 1 else "/",
+            tls,
+            unquote(parts.username) if parts.username else "guest",
+            Secret(unquote(parts.password) if parts.password else "guest"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}{'' if self.virtual_host == '/' else '/' + self.virtual_host}"
+
+    def parameters(self) -> Any:
+        """What the client connects with. Secrets are looked up now: in the process that connects."""
+        pika = load_client()
+        given: dict[str, Any] = {"heartbeat": self.heartbeat, "frame_max": self.frame_max}
+        given["channel_max"] = self.channel_max
+        if self.tls:
+            import ssl
+
+            given["ssl_options"] = pika.SSLOptions(ssl.create_default_context(), self.host)
+        return pika.ConnectionParameters(
+            self.host,
+            self.port,
+            self.virtual_host,
+            pika.PlainCredentials(self.user, self.password.reveal()),
+            socket_timeout=self.connection_timeout,
+            blocked_connection_timeout=60,
+            **{key: value for key, value in given.items() if value is not None},
+        )
+
+    def connect(self) -> Any:
+        """A connection, by the thread that will use it."""
+        pika = load_client()
+        return self.run(lambda: pika.BlockingConnection(self.parameters()), "the connection")
+
+    def run(self, action: Callable[[], Result], doing: str) -> Result:
+        """Does something; what the client raises is told in our words."""
+        try:
+            return action()
+        except (load_client().exceptions.AMQPError, OSError) as error:
+            raise told(self, error, doing) from None
+
+
+_ADVICE = {
+    403: "Grant the user the rights to it (rabbitmqctl set_permissions).",
+    404: "Declare it first.",
+    405: "Another connection has it for itself.",
+    406: "It was declared with other properties.",
+    530: "Check the virtual host and the user's rights to it.",
+}
+"""What to do about answers that the broker will give again."""
+
+
+def told(address: RabbitAddress, error: BaseException, doing: str) -> ConnectorError:
+    """An error of the client's: where, what was tried, what the broker said, what to do."""
+    errors = load_client().exceptions
+    while isinstance(error, errors.AMQPConnectionError) and error.args and isinstance(error.args[0], BaseException):
+        error = error.args[0]
+    refused = (errors.ProbableAuthenticationError, errors.AuthenticationError, errors.ProbableAccessDeniedError)
+    if isinstance(error, refused):
+        return ConnectorError(
+            f"RabbitMQ at {address} refused the connection. Check the user name, the password, the virtual host and "
+            "the user's rights to it.",
+            kind=FailureKind.PERMANENT,
+        )
+    code = getattr(error, "reply_code", 0)
+    said = str(getattr(error, "reply_text", "") or _text(error)).rstrip(". ")
+    if code in _ADVICE:
+        advice = "It is a queue, not a stream: read it with RMQSource." if "x-stream-offset" in said else _ADVICE[code]
+        text = f"RabbitMQ at {address} refused {doing}: {said}. {advice}"
+        return ConnectorError(text, kind=FailureKind.PERMANENT)
+    if code:
+        return ConnectorError(f"RabbitMQ at {address} closed the connection ({doing}): {said}.")
+    return ConnectorError(f"RabbitMQ at {address} cannot be reached ({doing}): {said}. Check that it runs there.")
+
+
+def _text(error: BaseException) -> str:
+    inner = getattr(error, "exceptions", None)
+    if inner:
+        # Several addresses were tried: the last one says as much as the others.
+        error = getattr(inner[-1], "exception", inner[-1])
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,218 @@
+"""Streams of RabbitMQ, read by offset.
+
+The position of a stream is the offset of its next message. A batch that is repeated asks for the same offsets. Messages
+that were removed before they were read (by age or size) are noticed: offsets have no gaps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import Any, TypeVar
+
+from firesteel.common.serialization import DeserializationSchema
+from firesteel.connectors.partitions import PartitionEnumerator
+from firesteel.connectors.rabbitmq.connecting import RabbitAddress, load_client, told
+from firesteel.connectors.rabbitmq.queues import RETRY_SECONDS, decoded
+from firesteel.connectors.retrying import retried
+from firesteel.connectors.source import CHUNK_RECORDS, Position, Records, SourceReader
+from firesteel.errors import ConnectorError, InputError
+
+__all__ = ["StreamEnumerator", "StreamReader"]
+
+T = TypeVar("T")
+OFFSET = "x-stream-offset"
+QUIET = 0.05
+"""How long nothing must come, after the first message, before a stream counts as read to its end."""
+CERTAIN = 1.0
+"""The same for where reading begins or ends for good, which is looked for once."""
+POLL = 0.1
+"""Seconds from one look at the end of a stream to the next."""
+LONGEST_LOOK = 0.3
+"""So many seconds a look may take, and the first message of it. A stream whose message takes longer is looked at
+again."""
+SILENT = 5.0
+"""So many seconds a message that is there may take to arrive."""
+PREFETCH = 2000
+
+
+class _Reading:
+    """A connection that reads streams."""
+
+    def __init__(self, address: RabbitAddress) -> None:
+        self._address = address
+        self._live: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_live": None}
+
+    def messages(self, stream: str, offset: int | str, wait: float) -> Generator[tuple[int, bytes] | None, None, None]:
+        """Messages from an offset on; None where nothing has come for ``wait`` seconds."""
+        if self._live is None or not self._live.is_open:
+            self._live = self._address.connect()
+        channel = self._live.channel()
+        try:
+            channel.queue_declare(stream, passive=True)
+            channel.basic_qos(prefetch_count=PREFETCH)
+            count = 0
+            for method, properties, body in channel.consume(
+                stream, arguments={OFFSET: offset}, inactivity_timeout=wait
+            ):
+                if method is None:
+                    yield None
+                    continue
+                found = (properties.headers or {}).get(OFFSET)
+                if found is None:
+                    raise InputError(f"{stream!r} is a queue, not a stream: read it with RMQSource(…).")
+                count += 1
+                if count % (PREFETCH // 4) == 0:
+                    # That is what more are sent for. It removes nothing.
+                    channel.basic_ack(method.delivery_tag, multiple=True)
+                yield int(found), body
+        finally:
+            with contextlib.suppress(load_client().exceptions.AMQPError):
+                if channel.is_open:
+                    # Unlike cancel(), which would hand back thousands of messages one by one.
+                    channel.close()
+
+    def run(self, action: Callable[[], T], doing: str) -> T:
+        try:
+            return action()
+        except (load_client().exceptions.AMQPError, OSError) as error:
+            self.close()
+            raise told(self._address, error, doing) from None
+
+    def close(self) -> None:
+        live, self._live = self._live, None
+        with contextlib.suppress(load_client().exceptions.AMQPError, OSError):
+            if live is not None and live.is_open:
+                live.close()
+
+
+class StreamEnumerator(PartitionEnumerator[str]):
+    """A stream is a split."""
+
+    def __init__(self, address: RabbitAddress, streams: list[str], start: int | str, bounded: bool) -> None:
+        self._address, self._streams, self._start = address, streams, start
+        self.bounded = bounded
+        self._reading = _Reading(address)
+        self._stops: dict[str, int] = {}
+        self._looked: dict[str, tuple[float, int]] = {}
+
+    def stop(self) -> None:
+        self._reading.close()
+
+    def _first(self, stream: str, offset: str) -> int | None:
+        """The offset of the first message that comes; None if the stream is empty."""
+        doing = f"to read the stream {stream!r}"
+
+        def ask() -> int | None:
+            began = time.monotonic()
+            with contextlib.closing(self._reading.messages(stream, offset, QUIET)) as messages:
+                for found in messages:
+                    if found is not None:
+                        return found[0]
+                    if time.monotonic() - began > SILENT:
+                        break
+            return None
+
+        return retried(lambda: self._reading.run(ask, doing), RETRY_SECONDS, doing)
+
+    def _end(self, stream: str, quiet: float = QUIET, longest: float = LONGEST_LOOK) -> int:
+        """The offset behind the newest message that was there for certain. The first one may take as long as all."""
+        doing = f"to read the stream {stream!r}"
+
+        def ask() -> int:
+            end, began = 0, time.monotonic()
+            came = began
+            with contextlib.closing(self._reading.messages(stream, "last", QUIET)) as messages:
+                for found in messages:
+                    now = time.monotonic()
+                    if found is not None:
+                        end, came = found[0] + 1, now
+                    elif end and now - came >= quiet:
+                        break
+                    if now - began > longest:
+                        # More come as fast as they are read: these are enough for a batch. Or nothing came at all.
+                        break
+            return end
+
+        return retried(lambda: self._reading.run(ask, doing), RETRY_SECONDS, doing)
+
+    def discover(self) -> Mapping[str, str]:
+        if self.bounded and not self._stops:
+            self._stops = {name: self._end(name, CERTAIN, SILENT) for name in self._streams}
+        return {name: name for name in self._streams}
+
+    def starts(self, splits: Mapping[str, str], initial: bool) -> Mapping[str, Position]:
+        if isinstance(self._start, int):
+            return dict.fromkeys(splits, self._start)
+        if self._start == "next":
+            return {name: self._end(name, CERTAIN, SILENT) for name in splits}
+        return {name: self._first(name, "first") or 0 for name in splits}
+
+    def ends(self, splits: Mapping[str, str], positions: Mapping[str, Position]) -> Mapping[str, Position]:
+        found = {}
+        for name in splits:
+            looked, end = self._looked.get(name, (0.0, 0))
+            if end <= positions[name] and time.monotonic() - looked >= POLL:
+                end = self._end(name)
+                self._looked[name] = (time.monotonic(), end)
+            end = min(end, self._stops.get(name, end))
+            if end > positions[name]:
+                found[name] = end
+        return found
+
+    def finished(self, split: str, position: Position) -> bool:
+        return self.bounded and split in self._stops and position >= self._stops[split]
+
+
+class StreamReader(SourceReader[str, T]):
+    """Elements of the messages between two offsets."""
+
+    def __init__(self, address: RabbitAddress, schema: DeserializationSchema) -> None:
+        self._address, self._schema = address, schema
+        self._reading = _Reading(address)
+
+    def read(self, split: str, start: Position, end: Position) -> Iterator[Records[T]]:
+        doing = f"to read the stream {split!r}"
+        at = start
+        while at < end:
+            chunk_end = min(end, at + CHUNK_RECORDS * 4)
+            first = at
+
+            def fetch(first: int = first, chunk_end: int = chunk_end) -> list[bytes]:
+                return self._reading.run(lambda: self._fetch(split, first, chunk_end), doing)
+
+            bodies = retried(fetch, RETRY_SECONDS, doing)
+            for index in range(0, len(bodies), CHUNK_RECORDS):
+                yield Records(decoded(self._schema.deserialize, iter(bodies[index : index + CHUNK_RECORDS])))
+            at = chunk_end
+
+    def _fetch(self, stream: str, start: int, end: int) -> list[bytes]:
+        bodies: list[bytes] = []
+        at = start
+        with contextlib.closing(self._reading.messages(stream, start, SILENT)) as messages:
+            for found in messages:
+                if found is None:
+                    raise ConnectorError(
+                        f"RabbitMQ at {self._address} has not sent the message {at} of the stream {stream!r} for "
+                        f"{SILENT:g} s, although it was there."
+                    )
+                offset, body = found
+                if offset < at:
+                    continue
+                if offset > at:
+                    raise InputError(
+                        f"Stream {stream!r} of RabbitMQ at {self._address}: the messages from {at} to {offset - 1} "
+                        "were removed before they were read. Keep more of them (x-max-age, x-max-length-bytes)."
+                    )
+                bodies.append(body)
+                at += 1
+                if at == end:
+                    break
+        return bodies
+
+    def close(self) -> None:
+        self._reading.close()

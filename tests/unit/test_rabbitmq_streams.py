@@ -1,0 +1,84 @@
+"""Where streams of RabbitMQ are read from: with a broker that takes its time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from firesteel.connectors.rabbitmq import streams
+from firesteel.connectors.rabbitmq.connecting import RabbitAddress
+from firesteel.connectors.rabbitmq.streams import StreamEnumerator, _Reading
+
+ADDRESS = RabbitAddress.of_uri("amqp://ada:secret@broker/shop")
+
+
+class _Clock:
+    """Moves on by what somebody waits."""
+
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[float | int]], None]:
+    """A broker that sends offsets, after so many seconds where there is a float; then nothing."""
+
+    def script(sent: list[float | int]) -> None:
+        clock = _Clock()
+
+        def messages(self: _Reading, stream: str, offset: int | str, wait: float) -> Iterator[tuple[int, bytes] | None]:
+            for one in sent:
+                if isinstance(one, int):
+                    yield one, b"x"
+                    continue
+                left = one
+                while left >= wait:
+                    clock.now += wait
+                    left -= wait
+                    yield None
+                clock.now += left
+            while True:
+                clock.now += wait
+                yield None
+
+        monkeypatch.setattr(streams, "time", clock)
+        monkeypatch.setattr(_Reading, "messages", messages)
+
+    return script
+
+
+def starts(start: Any) -> Any:
+    return StreamEnumerator(ADDRESS, ["s"], start, bounded=False).starts({"s": "s"}, True)["s"]
+
+
+def test_the_first_message_may_take_its_time(broker: Callable[[list[float | int]], None]) -> None:
+    broker([2.0, 1000])
+    assert starts("first") == 1000
+    broker([2.0, 1000, 1001, 0.3, 1002])
+    assert starts("next") == 1003
+
+
+def test_an_empty_stream_begins_at_its_beginning(broker: Callable[[list[float | int]], None]) -> None:
+    broker([])
+    assert starts("first") == 0
+    assert starts("next") == 0
+
+
+def test_a_look_for_new_messages_does_not_take_an_empty_answer_for_the_end(
+    broker: Callable[[list[float | int]], None],
+) -> None:
+    broker([0.2, 7])
+    source = StreamEnumerator(ADDRESS, ["s"], "first", bounded=False)
+    assert source.ends({"s": "s"}, {"s": 5}) == {"s": 8}
+
+
+def test_the_end_of_a_bounded_source(broker: Callable[[list[float | int]], None]) -> None:
+    broker([3.0, 7, 0.5, 8])
+    source = StreamEnumerator(ADDRESS, ["s"], "first", bounded=True)
+    source.discover()
+    assert not source.finished("s", 8)
+    assert source.finished("s", 9)
