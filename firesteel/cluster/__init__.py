@@ -13,7 +13,7 @@ The parts, from the ground up:
 * :mod:`~firesteel.cluster.election`: who is the one job manager that acts (a port; a file lock, PostgreSQL and
   ZooKeeper implement it); :mod:`~firesteel.cluster.leadership`: its terms, where there are several;
 * :mod:`~firesteel.cluster.processes`, :mod:`~firesteel.cluster.launching`, :mod:`~firesteel.cluster.driver`,
-  :mod:`~firesteel.cluster.planner`: processes; :mod:`~firesteel.cluster.driver_lease`: what lets a driver commit;
+  :mod:`~firesteel.cluster.planners`: processes; :mod:`~firesteel.cluster.driver_lease`: what lets a driver commit;
 * :mod:`~firesteel.cluster.supervisor`: the life of jobs;
 * :mod:`~firesteel.cluster.rest`: the REST API; :mod:`~firesteel.cluster.client` is its other end.
 

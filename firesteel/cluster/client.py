@@ -50,6 +50,8 @@ FORWARDED = "Firesteel-Forwarded"
 SECONDS = 30.0
 SECONDS_TO_PLAN = 300.0
 SECONDS_TO_FAIL_OVER = 30.0
+SHORTEST_PAUSE = 0.05
+"""Between two looks at a log that grows."""
 
 
 @dataclass(frozen=True)
@@ -279,16 +281,19 @@ class ClusterClient:
 
     def follow_log(self, job_id: str, name: str, start: int, follow: bool) -> Iterator[str]:
         """A log file from a byte on; with ``follow`` until the job has ended and all of it was read."""
+        pause = SHORTEST_PAUSE
         while True:
             ended = not follow or self.job(job_id).known["state"] in ENDED
             text, headers = self.text(f"/firesteel/v1/manager/jobs/{job_id}/logs/{name}", start=start)
             end = int({key.lower(): value for key, value in headers.items()}["firesteel-log-end"])
             if text:
+                pause = SHORTEST_PAUSE
                 yield text
             if end == start:
                 if ended:
                     return
-                time.sleep(0.5)
+                time.sleep(pause)
+                pause = min(2 * pause, 0.5)
             # A smaller one: the file was full, and another one has its name now.
             start = end
 

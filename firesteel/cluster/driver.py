@@ -1,4 +1,5 @@
-"""The process that runs one attempt of a job: ``python -m firesteel.cluster.driver``, all else by the environment.
+"""The process that runs one attempt of a job: ``python -m firesteel.cluster.driver``, all else by the environment. One
+that was started ahead (:mod:`.warm_driver`) does the same from the first step on.
 
 1. Take the job's lock: there is at most one driver of a job, whatever became of the job manager that started it.
 2. Look whether this attempt is still wanted. Whoever raises the number holds the lock meanwhile. Where several
@@ -31,7 +32,7 @@ from firesteel.engine.commit_guard import set_commit_guard
 from firesteel.engine.processes import jvm_process
 from firesteel.errors import FiresteelError, JobCancelledError, in_a_line
 
-__all__ = ["CRASHED", "Assignment", "main", "wanted_attempt"]
+__all__ = ["CRASHED", "Assignment", "main", "run_attempt", "wanted_attempt"]
 
 SECONDS_TO_LOCK = 30.0
 """The driver before this one may still be on its way out."""
@@ -63,12 +64,25 @@ class Assignment:
     @staticmethod
     def take() -> Assignment:
         """From the environment. It is removed there: it is not for the processes that this one starts."""
-        known: dict[str, Any] = json.loads(take(DRIVER))
+        return Assignment.of(take(DRIVER))
+
+    @staticmethod
+    def of(text: str) -> Assignment:
+        """
+        >>> task = Assignment("a" * 32, "orders.py", ("--from", "kafka"), attempt=3)
+        >>> Assignment.of(task.text()) == task
+        True
+        """
+        known: dict[str, Any] = json.loads(text)
         return Assignment(**{**known, "arguments": tuple(known["arguments"])})
 
 
 def main() -> int:
-    task = Assignment.take()
+    return run_attempt(Assignment.take())
+
+
+def run_attempt(task: Assignment) -> int:
+    """Runs one attempt, if it is wanted; returns the exit code of the process."""
     folder = JobFolder(Path(task.folder))
     _log_to_standard_error()
     lock = FileLock(folder.lock, mode=0o600, thread_local=False)

@@ -18,6 +18,7 @@
   savepoints/             likewise
   archive/<id>            finished jobs, in the format of Flink's history server
   logs/                   the job manager's own
+  sql/<handle>.log        what the processes of SQL sessions printed; of sessions that crashed it stays
 """
 
 from __future__ import annotations
@@ -88,7 +89,15 @@ class ClusterFolder:
     def make(path: Path) -> ClusterFolder:
         """Makes the folder where it is missing. Raises SetupError where others could read or change it."""
         folder = ClusterFolder(path.absolute())
-        for part in (folder.programs, folder.jobs, folder.checkpoints, folder.savepoints, folder.archive, folder.logs):
+        for part in (
+            folder.programs,
+            folder.jobs,
+            folder.checkpoints,
+            folder.savepoints,
+            folder.archive,
+            folder.logs,
+            folder.sql,
+        ):
             make_private_folder(str(part))
         info = folder.path.stat()
         if info.st_uid != os.getuid() or info.st_mode & 0o077:
@@ -145,6 +154,10 @@ class ClusterFolder:
     @property
     def logs(self) -> Path:
         return self.path / "logs"
+
+    @property
+    def sql(self) -> Path:
+        return self.path / "sql"
 
     def job(self, job_id: str) -> JobFolder:
         return JobFolder(self.jobs / job_id)

@@ -1,36 +1,33 @@
-"""Starts planners and drivers: each in a session of its own, which learns from its environment what to do."""
+"""Starts drivers: each in a session of its own, which learns from its environment what to do."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import shutil
+import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 
 from firesteel.cluster import log_writer
 from firesteel.cluster.driver import Assignment, wanted_attempt
+from firesteel.cluster.driver_environment import driver_environment, settings_text
 from firesteel.cluster.folders import JobFolder
-from firesteel.cluster.processes import Process, end_session
-from firesteel.cluster.registry import JobRow, StaleEpochError
+from firesteel.cluster.planners import Plan, Planners
+from firesteel.cluster.processes import Process
+from firesteel.cluster.registry import StaleEpochError
+from firesteel.cluster.warm_drivers import WarmDrivers
+from firesteel.common.default_configuration import default_configuration
 from firesteel.common.private_files import replace_file
-from firesteel.common.process_environment import DRIVER, SEPARATOR, SETTINGS, environment_of_child
-from firesteel.errors import FailureKind, FiresteelError, ProgramError
+from firesteel.common.process_environment import DRIVER, SETTINGS, SQL_SESSION
+from firesteel.errors import FailureKind, FiresteelError
 
-__all__ = ["DriverLivesError", "Launcher", "Plan", "adopted", "plan_program", "start_driver"]
-
-_OWN = ("FIRESTEEL_TOKEN", "FIRESTEEL_TOKEN_FILE", "FIRESTEEL_CLUSTER_DIR", "FIRESTEEL_REGISTRY_PASSWORD")
-"""What is the job manager's and no business of a program's."""
-
+__all__ = ["DriverLivesError", "Launcher", "adopted", "claim_attempt", "start_driver"]
 
 SECONDS_TO_LOCK = 3.0
 
@@ -41,112 +38,80 @@ class DriverLivesError(FiresteelError):
     kind = FailureKind.PASSING
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What a program would run."""
-
-    name: str
-    mode: str = "STREAMING"
-    parallelism: int = 1
-    max_parallelism: int = -1
-    plan: dict[str, Any] = field(default_factory=dict, hash=False)
-    configuration: dict[str, str] = field(default_factory=dict, hash=False)
-    restart: dict[str, str] = field(default_factory=dict, hash=False)
-    checkpointing: bool = False
-    checkpoint_folder: str | None = None
-    savepoint_folder: str = ""
-
-    def row(
-        self, job_id: str, program: str, arguments: tuple[str, ...], settings: Mapping[str, str], now: int
-    ) -> JobRow:
-        """The row of a job that is to run it."""
-        return JobRow(
-            id=job_id,
-            name=self.name,
-            program=program,
-            arguments=arguments,
-            settings=dict(settings),
-            mode=self.mode,
-            parallelism=self.parallelism,
-            max_parallelism=self.max_parallelism,
-            plan=self.plan,
-            configuration=self.configuration,
-            restart=self.restart,
-            checkpointing=self.checkpointing,
-            submitted=now,
-            changed=now,
-            times={"CREATED": now},
-        )
-
-
 class Launcher:
     """Starts the processes of one job manager. Tests put other processes in their place."""
 
-    def __init__(self, plan_seconds: float, log_size: int, log_files: int) -> None:
-        self._plan_seconds = plan_seconds
+    def __init__(
+        self, plan_seconds: float, log_size: int, log_files: int, warm: int = 0, warm_seconds: float = 0.0
+    ) -> None:
+        """``warm``: how many drivers wait for a job, ``warm_seconds``: for how long."""
+        self._planners = Planners(plan_seconds, ahead=bool(warm))
         self._log_size, self._log_files = log_size, log_files
+        self.warm = WarmDrivers(warm, warm_seconds) if warm else None
 
     def plan(self, program: Path, arguments: tuple[str, ...], settings: Mapping[str, str]) -> Plan:
-        return plan_program(program, arguments, settings, self._plan_seconds)
+        return self._planners.plan(program, arguments, settings)
 
-    def start(self, folder: JobFolder, task: Assignment, settings: Mapping[str, str]) -> Process:
-        return start_driver(folder, task, settings, self._log_size, self._log_files)
+    def start(
+        self,
+        folder: JobFolder,
+        task: Assignment,
+        settings: Mapping[str, str],
+        configuration: Mapping[str, str] | None = None,
+    ) -> Process:
+        """``configuration``: what the program has in effect, if that is known; secrets are masked."""
+        claim_attempt(folder, task)
+        if self.warm is not None:
+            driver = self.warm.take(f"job {task.job}", configuration or {})
+            if driver is not None:
+                try:
+                    # First, so that nothing is lost if this process dies now.
+                    _start_log_writer(folder.log(task.attempt), self._log_size, self._log_files, driver.output)
+                except BaseException:
+                    driver.end()
+                    raise
+                if driver.hand_over(task.text(), settings_text(settings)):
+                    return driver.process
+        return _start_process(folder, task, settings, self._log_size, self._log_files)
+
+    def start_session(self, log: Path, settings: Mapping[str, str]) -> tuple[Process, socket.socket]:
+        """Starts the process of an SQL session, or has a driver that waits become one. Returns the line to it, too."""
+        if self.warm is not None:
+            known = {key: str(value) for key, value in default_configuration().to_dict().items()}
+            driver = self.warm.take("an SQL session", {**known, **settings})
+            if driver is not None:
+                try:
+                    _start_log_writer(log, self._log_size, 1, driver.output)
+                except BaseException:
+                    driver.end()
+                    raise
+                line = driver.become_session(settings_text(settings))
+                if line is not None:
+                    return driver.process, line
+        return _start_session(log, settings, self._log_size)
+
+    def close(self) -> None:
+        """Ends what waits for a job."""
+        self._planners.close()
+        if self.warm is not None:
+            self.warm.close()
 
 
 def _environment(task: Assignment, settings: Mapping[str, str]) -> dict[str, str]:
     """The environment of this process, with what the driver must know. Never the command line: all can read that."""
-    environment = {key: value for key, value in environment_of_child().items() if key not in _OWN}
-    inherited = [os.environ[SETTINGS]] if os.environ.get(SETTINGS) else []
-    environment[SETTINGS] = SEPARATOR.join([*inherited, *(f"{key}={value}" for key, value in settings.items())])
-    environment[DRIVER] = task.text()
-    environment["PYTHONUNBUFFERED"] = "1"
-    return environment
-
-
-def plan_program(program: Path, arguments: tuple[str, ...], settings: Mapping[str, str], seconds: float) -> Plan:
-    """Runs a program up to its execute() in a process of its own. A ProgramError has what it failed with."""
-    folder = tempfile.mkdtemp(prefix="firesteel-plan-")
-    try:
-        result, output = os.path.join(folder, "plan.json"), os.path.join(folder, "output")
-        task = Assignment(job="", program=str(program), arguments=arguments, result=result)
-        with open(output, "wb") as said:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "firesteel.cluster.planner"],
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=subprocess.STDOUT,
-                env=_environment(task, settings),
-                start_new_session=True,
-            )
-        known = Process.of(process.pid)
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            end_session(known)
-            process.wait()
-            raise ProgramError(
-                f"The program did not reach its execute() within {seconds:.0f} s (firesteel.cluster.plan-timeout)."
-            ) from None
-        try:
-            with open(result, "rb") as file:
-                answer = json.load(file)
-        except (OSError, ValueError):
-            with open(output, "rb") as said:
-                last = said.read()[-2000:].decode(errors="replace").strip()
-            raise ProgramError(
-                f"The process that plans the program ended with code {process.returncode}. {last}"
-            ) from None
-        if "error" in answer:
-            raise ProgramError(answer["error"])
-        return Plan(**answer)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    return {**driver_environment(), SETTINGS: settings_text(settings), DRIVER: task.text()}
 
 
 def start_driver(
     folder: JobFolder, task: Assignment, settings: Mapping[str, str], log_size: int, log_files: int
 ) -> Process:
-    """Starts an attempt. Its number is written first, so that no other attempt can begin any more. A StaleEpochError
+    """Starts an attempt: claims its number, then starts its process."""
+    claim_attempt(folder, task)
+    return _start_process(folder, task, settings, log_size, log_files)
+
+
+def claim_attempt(folder: JobFolder, task: Assignment) -> None:
+    """Before a driver is started its number is written, so that no other attempt can begin any more. A StaleEpochError
     says that a later job manager has written one: this process stood still since it decided to start a driver. A
     DriverLivesError says that the driver before this one has not ended."""
     folder.make()
@@ -158,39 +123,77 @@ def start_driver(
             replace_file(str(folder.attempt), f"{task.attempt} {task.epoch}".encode(), durable=True)
     except Timeout:
         raise DriverLivesError(f"A driver of job {task.job} that lost its lease has not ended yet.") from None
+
+
+def _start_process(
+    folder: JobFolder, task: Assignment, settings: Mapping[str, str], log_size: int, log_files: int
+) -> Process:
+    reading, writing = os.pipe()
+    try:
+        _start_log_writer(folder.log(task.attempt), log_size, log_files, reading)
+        driver = subprocess.Popen(
+            [sys.executable, "-m", "firesteel.cluster.driver"],
+            stdin=subprocess.DEVNULL,
+            stdout=writing,
+            stderr=subprocess.STDOUT,
+            env=_environment(task, settings),
+            start_new_session=True,
+        )
+    finally:
+        os.close(reading)
+        os.close(writing)
+    process = Process.of(driver.pid)
+    # It is watched by its number, and its end is taken by Process.reap.
+    driver.returncode = 0
+    return process
+
+
+def _start_session(log: Path, settings: Mapping[str, str], log_size: int) -> tuple[Process, socket.socket]:
+    line, theirs = socket.socketpair()
+    reading, writing = os.pipe()
+    try:
+        _start_log_writer(log, log_size, 1, reading)
+        child = subprocess.Popen(
+            [sys.executable, "-m", "firesteel.cluster.sql_process"],
+            stdin=subprocess.DEVNULL,
+            stdout=writing,
+            stderr=subprocess.STDOUT,
+            env={**driver_environment(), SETTINGS: settings_text(settings), SQL_SESSION: str(theirs.fileno())},
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+    except BaseException:
+        line.close()
+        raise
+    finally:
+        theirs.close()
+        os.close(reading)
+        os.close(writing)
+    process = Process.of(child.pid)
+    # As for drivers: its end is taken by Process.reap.
+    child.returncode = 0
+    return process, line
+
+
+def _start_log_writer(path: Path, log_size: int, log_files: int, source: int) -> None:
+    """Has a process of its own write what comes out of a pipe to a log."""
     writer = subprocess.Popen(
         [
             sys.executable,
             "-I",
             "-S",
             str(Path(log_writer.__file__)),
-            str(folder.log(task.attempt)),
+            str(path),
             str(log_size),
             str(log_files),
         ],
-        stdin=subprocess.PIPE,
+        stdin=source,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    assert writer.stdin is not None
-    try:
-        driver = subprocess.Popen(
-            [sys.executable, "-m", "firesteel.cluster.driver"],
-            stdin=subprocess.DEVNULL,
-            stdout=writer.stdin,
-            stderr=subprocess.STDOUT,
-            env=_environment(task, settings),
-            start_new_session=True,
-        )
-    finally:
-        writer.stdin.close()
     _CHILDREN.append(writer)
     _reap_writers()
-    process = Process.of(driver.pid)
-    # It is watched by its number, and its end is taken by Process.reap.
-    driver.returncode = 0
-    return process
 
 
 _CHILDREN: list[subprocess.Popen[bytes]] = []

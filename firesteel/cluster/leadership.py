@@ -115,12 +115,12 @@ class Leadership:
         registry = cluster.supervisor.registry
         if self._over.is_set() and self._election.holds():
             try:
-                cluster.supervisor.stop(self.leave_jobs)
+                cluster.close(self.leave_jobs)
             except (StaleEpochError, RegistryUnreachableError) as error:
                 logger.error("jobs were left as they are: %s", error)
-                cluster.supervisor.stop(leave_jobs=True)
+                cluster.close(leave_jobs=True)
             registry.close()
             return
         # Whoever waits for the registry waits no longer.
         registry.close()
-        cluster.supervisor.stop(leave_jobs=True)
+        cluster.close(leave_jobs=True)

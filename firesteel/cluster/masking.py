@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from firesteel.cluster.planner import MASK
-from firesteel.common.secret import is_secret_key
+from firesteel.common.secret import is_secret_key, without_url_secrets
 
-__all__ = ["Masker", "masked_settings"]
+__all__ = ["MASK", "Masker", "masked_settings"]
+
+MASK = "******"
 
 SHORTEST = 4
 """A shorter secret would make stars of half of a text, and is none."""
-_PASSWORD_IN_URL = re.compile(r"(?<=://)([^/\s:@]*):([^/\s@]+)@")
 
 
 class Masker:
@@ -32,7 +32,7 @@ class Masker:
     def text(self, text: str) -> str:
         if self._secrets is not None:
             text = self._secrets.sub(MASK, text)
-        return _PASSWORD_IN_URL.sub(rf"\1:{MASK}@", text)
+        return without_url_secrets(text, MASK)
 
     def tree(self, value: Any) -> Any:
         """The same in all texts of a JSON value."""
@@ -50,7 +50,4 @@ def masked_settings(settings: Mapping[str, str]) -> dict[str, str]:
     >>> masked_settings({"a.token": "x", "url": "jdbc://u:p@h/", "n": "1"})
     {'a.token': '******', 'url': 'jdbc://u:******@h/', 'n': '1'}
     """
-    return {
-        key: MASK if is_secret_key(key) else _PASSWORD_IN_URL.sub(rf"\1:{MASK}@", value)
-        for key, value in settings.items()
-    }
+    return {key: MASK if is_secret_key(key) else without_url_secrets(value, MASK) for key, value in settings.items()}

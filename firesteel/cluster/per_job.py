@@ -73,7 +73,9 @@ def run_supervised(program: str, arguments: Sequence[str], settings: Mapping[str
     registry = SqliteRegistry(folder.registry)
     registry.claim()
     store = _InPlace(path)
-    supervisor = Supervisor(ClusterSettings(folder=folder.path, slots=1, poll_ms=500), folder, registry, store)
+    supervisor = Supervisor(
+        ClusterSettings(folder=folder.path, slots=1, poll_ms=500, warm_drivers=0), folder, registry, store
+    )
     before = signal.signal(signal.SIGTERM, _leave)
     state, suspended = "", True
     try:

@@ -1,25 +1,33 @@
-"""The process that finds out what a program would run: ``python -m firesteel.cluster.planner``. The program runs up to
-its first execute(). The answer goes to a file, because what the program prints is its own."""
+"""The process that finds out what a program would run: ``python -m firesteel.cluster.planner``. It loads Firesteel,
+then reads from its standard input what to do, one JSON object in a line. The program runs up to its first execute().
+The answer goes to a file, because what the program prints is its own."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import traceback
 from typing import Any
 
 from firesteel.cluster.driver import Assignment
+from firesteel.cluster.masking import MASK
 from firesteel.common.private_files import replace_file
+from firesteel.common.process_environment import SETTINGS
 from firesteel.common.secret import is_secret_key
+from firesteel.engine.facade.submissions import describe_submission
 from firesteel.errors import FiresteelError, in_a_line
+from firesteel.programs import submission_of
 
-__all__ = ["MASK", "main"]
-
-MASK = "******"
+__all__ = ["main"]
 
 
 def main() -> int:
-    task = Assignment.take()
+    request = _read_request()
+    if request is None:
+        return 0
+    os.environ[SETTINGS] = request["settings"]
+    task = Assignment.of(request["assignment"])
     code, answer = 0, {}
     try:
         answer = _planned(task)
@@ -35,10 +43,23 @@ def main() -> int:
     return code
 
 
-def _planned(task: Assignment) -> dict[str, Any]:
-    from firesteel.engine.facade.submissions import describe_submission
-    from firesteel.programs import submission_of
+def _read_request() -> dict[str, Any] | None:
+    """What to do; None if whoever would say it has gone."""
+    text = b""
+    while not text.endswith(b"\n"):
+        # Not by sys.stdin, which is the program's.
+        more = os.read(0, 1 << 16)
+        if not more:
+            return None
+        text += more
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    request: dict[str, Any] = json.loads(text)
+    return request
 
+
+def _planned(task: Assignment) -> dict[str, Any]:
     submission = submission_of(task.program, task.arguments)
     known = describe_submission(submission)
     values = {key: MASK if is_secret_key(key) else str(value) for key, value in known.configuration.items()}

@@ -1,13 +1,16 @@
-"""The processes of a job on this machine, with their memory: its driver, the JVM, Python workers."""
+"""The processes of a job on this machine, with their memory: its driver, the JVM, Python workers. And what is left."""
 
 from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
-__all__ = ["ProcessUse", "processes_of"]
+__all__ = ["ProcessUse", "free_memory", "processes_of"]
+
+_GROUP = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,26 @@ def processes_of(driver: int) -> list[ProcessUse]:
             with contextlib.suppress(psutil.Error):
                 found.append(_use(process, process.pid == driver))
     return found
+
+
+def free_memory(group: Path = _GROUP) -> int:
+    """Bytes that new processes can have: of the machine, or of the container that this process is in.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name, text in {"max": "1000", "current": "700", "stat": "anon 500\\ninactive_file 150\\n"}.items():
+    ...         _ = Path(folder, f"memory.{name}").write_text(text)
+    ...     free_memory(Path(folder))
+    450
+    """
+    free = int(psutil.virtual_memory().available)
+    # Without a limit there is no such file, or no number in it.
+    with contextlib.suppress(OSError, ValueError):
+        limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
+        known = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        # Files that were read and can be read again take the rest.
+        free = min(free, limit - used + int(known.get("inactive_file", "0")))
+    return free
 
 
 def _use(process: psutil.Process, is_driver: bool) -> ProcessUse:

@@ -119,10 +119,15 @@ def session_members(leader: Process) -> list[Process]:
 def end_session(leader: Process, seconds: float = 5.0) -> int:
     """Kills what is left of a driver's session, and waits so long for its end. Returns how many there were. A driver
     that ends its own session comes last: it could not end the others any more."""
-    members = sorted(session_members(leader), key=lambda member: member.pid == os.getpid())
-    for member in members:
-        member.send(signal.SIGKILL)
     deadline = time.monotonic() + seconds
-    for member in members:
-        member.wait(max(0.0, deadline - time.monotonic()))
-    return len(members)
+    ended: set[Process] = set()
+    # Again until nobody is left: one that was killed may have started another one after the list was made.
+    while members := session_members(leader):
+        for member in sorted(members, key=lambda member: member.pid == os.getpid()):
+            member.send(signal.SIGKILL)
+        for member in members:
+            member.wait(max(0.0, deadline - time.monotonic()))
+        ended.update(members)
+        if time.monotonic() >= deadline:
+            break
+    return len(ended)

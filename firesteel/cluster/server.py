@@ -33,6 +33,7 @@ from firesteel.cluster.rest.app import build
 from firesteel.cluster.rest.calls import Cluster
 from firesteel.cluster.rest.standby import standby_app
 from firesteel.cluster.settings import ClusterSettings
+from firesteel.cluster.sql_sessions import SqlSessions
 from firesteel.cluster.sqlite_registry import SqliteRegistry
 from firesteel.cluster.starting import leave_address, remove_address
 from firesteel.cluster.supervisor import Supervisor
@@ -92,7 +93,9 @@ def assemble(
         if supervisor is not None:
             supervisor.stop(leave_jobs=True)
         raise
-    return Cluster(settings, folder, supervisor, programs, operations, tokens, int(time.time() * 1000), stop, log)
+    sql = SqlSessions(settings, folder, supervisor, programs, supervisor.launcher)
+    started = int(time.time() * 1000)
+    return Cluster(settings, folder, supervisor, programs, operations, tokens, sql, started, stop, log)
 
 
 def registry_of(settings: ClusterSettings, folder: ClusterFolder) -> Registry:
@@ -141,7 +144,7 @@ def _serve_alone(settings: ClusterSettings, folder: ClusterFolder, ready: Callab
         ready(address)
         _run(server, listening)
     finally:
-        cluster.supervisor.stop(ending.leave_jobs)
+        cluster.close(ending.leave_jobs)
         folder.address.unlink(missing_ok=True)
         logger.info("the job manager has ended")
         election.resign()

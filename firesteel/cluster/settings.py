@@ -71,6 +71,14 @@ class ClusterSettings:
     """``firesteel.cluster.request-timeout``: how long a client may take to say what it wants."""
     cancel_ms: int = 60_000
     """``firesteel.cluster.cancel-timeout``: a driver that has not ended by then is killed."""
+    warm_drivers: int = 1
+    """``firesteel.cluster.warm-drivers``: how many drivers are started ahead and wait for a job."""
+    warm_ms: int = 1_800_000
+    """``firesteel.cluster.warm-driver-timeout``: for how long one waits; 0: until there is a job."""
+    sql_sessions: int = 4
+    """``sql-gateway.session.max-num``: how many SQL sessions there may be; 0: none."""
+    sql_idle_ms: int = 600_000
+    """``sql-gateway.session.idle-timeout``: one that nobody asks for so long ends; 0: never."""
 
     @staticmethod
     def of(configuration: Configuration, **options: Any) -> ClusterSettings:
@@ -105,6 +113,10 @@ class ClusterSettings:
             plan_ms=read.get_duration_ms(f"{prefix}plan-timeout", known.plan_ms),
             request_ms=read.get_duration_ms(f"{prefix}request-timeout", known.request_ms),
             cancel_ms=read.get_duration_ms(f"{prefix}cancel-timeout", known.cancel_ms),
+            warm_drivers=read.get_integer(f"{prefix}warm-drivers", known.warm_drivers),
+            warm_ms=read.get_duration_ms(f"{prefix}warm-driver-timeout", known.warm_ms),
+            sql_sessions=read.get_integer("sql-gateway.session.max-num", known.sql_sessions),
+            sql_idle_ms=read.get_duration_ms("sql-gateway.session.idle-timeout", known.sql_idle_ms),
         )
         given = {key: value for key, value in options.items() if value is not None}
         if not given.get("registry_password") and (given.get("registry") or settings.registry):
@@ -114,6 +126,8 @@ class ClusterSettings:
     def checked(self) -> ClusterSettings:
         if self.slots < 1:
             raise ConfigurationError(f"A job manager needs at least one slot, got {self.slots}.")
+        if self.warm_drivers < 0:
+            raise ConfigurationError(f"There cannot be {self.warm_drivers} warm drivers; 0 starts none ahead.")
         if not 0 <= self.port < 65536:
             raise ConfigurationError(f"Setting 'rest.port' should lie between 0 and 65535, got {self.port}.")
         if bool(self.certificate) != bool(self.key):

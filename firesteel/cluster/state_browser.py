@@ -9,8 +9,8 @@ else its class is named.
 from __future__ import annotations
 
 import datetime
-import io
-import pickle
+import decimal
+import functools
 import shutil
 import subprocess
 import sys
@@ -25,6 +25,7 @@ from firesteel.engine.facade import JobFacade
 from firesteel.engine.scratch import scratch_folder
 from firesteel.errors import JobExecutionError, SavepointError
 from firesteel.state_processor import Savepoint
+from firesteel.state_processor.plain_values import NotPlainError, load_plain
 
 __all__ = ["Snapshot", "StateBrowser", "StateRows", "plain_value"]
 
@@ -119,18 +120,19 @@ def state_rows(savepoint: Savepoint, uid: str, state: str, key: str, offset: int
 
     table = savepoint.read_arrow(uid, state)
     total = table.num_rows
+    shown = savepoint.columns(uid, state)
     # A key that had to be pickled stands beside that as text.
-    names = [name for name in table.column_names if name != "key_pickle"]
+    names = [name for name in table.column_names if shown or name != "key_pickle"]
     if key:
-        if "key" not in names:
+        keys = [one.name for one in shown if one.role == "key"] if shown else ["key"]
+        if not keys or keys[0] not in names:
             return StateRows([_title(name) for name in names], [], 0, total)
-        keys = table.column("key")
-        texts = keys if _is_text(keys) else _as_texts(keys)
-        table = table.filter(pc.match_substring(texts, key, ignore_case=True))
-    shown = table.slice(offset, limit)
-    columns = [shown.column(name).to_pylist() for name in names]
+        matching = [pc.match_substring(_texts(table.column(name)), key, ignore_case=True) for name in keys]
+        table = table.filter(functools.reduce(pc.or_kleene, matching))
+    page = table.slice(offset, limit)
+    columns = [page.column(name).to_pylist() for name in names]
     cells = [
-        [plain_value(value) if name.endswith("_pickle") else _cell(value) for value in values]
+        [plain_value(value) if name.endswith("_pickle") and not shown else _cell(value) for value in values]
         for name, values in zip(names, columns, strict=True)
     ]
     return StateRows(
@@ -142,15 +144,11 @@ def _title(column: str) -> str:
     return column.removesuffix("_pickle")
 
 
-def _is_text(column: Any) -> bool:
-    import pyarrow.types
-
-    return bool(pyarrow.types.is_string(column.type))
-
-
-def _as_texts(column: Any) -> Any:
+def _texts(column: Any) -> Any:
     import pyarrow as pa
 
+    if pa.types.is_string(column.type):
+        return column
     return pa.chunked_array([pa.array([str(_cell(value)) for value in column.to_pylist()], pa.string())])
 
 
@@ -169,6 +167,10 @@ def _cell(value: Any) -> Any:
         return f"{len(value)} bytes: {value[:32].hex(' ')}" + (" …" if len(value) > 32 else "")
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
+    if isinstance(value, decimal.Decimal | datetime.timedelta):
+        return str(value)
+    if isinstance(value, list):
+        return _shortened("[" + ", ".join(repr(_cell(part)) for part in value) + "]")
     return _shortened(value if isinstance(value, str) else repr(value))
 
 
@@ -176,38 +178,11 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]} … ({len(text):,} characters)"
 
 
-_PLAIN = {("builtins", name) for name in ("complex", "frozenset", "set", "bytearray", "range", "slice")} | {
-    ("datetime", "date"),
-    ("datetime", "datetime"),
-    ("datetime", "time"),
-    ("datetime", "timedelta"),
-    ("datetime", "timezone"),
-    ("decimal", "Decimal"),
-    ("collections", "OrderedDict"),
-    ("collections", "deque"),
-    ("collections", "Counter"),
-    ("uuid", "UUID"),
-    ("firesteel.common.types", "Row"),
-    ("firesteel.common.types", "RowKind"),
-}
-"""Classes whose objects can be made without running anybody's code."""
-
-
-class _NamedClass(Exception):
-    """Says which class a pickled value is of."""
-
-
-class _PlainUnpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) in _PLAIN:
-            return super().find_class(module, name)
-        raise _NamedClass(f"{module}.{name}")
-
-
 def plain_value(pickled: bytes | None) -> Any:
     """What a pickle holds, if it is made of plain values; else a text that names its class. Nothing of the program is
     imported or called.
 
+    >>> import pickle
     >>> plain_value(pickle.dumps(("a", 1)))
     "('a', 1)"
     >>> import fractions
@@ -217,8 +192,8 @@ def plain_value(pickled: bytes | None) -> Any:
     if pickled is None:
         return None
     try:
-        return _cell(_PlainUnpickler(io.BytesIO(pickled)).load())
-    except _NamedClass as error:
-        return f"an object of {error} ({len(pickled):,} bytes, pickled)"
+        return _cell(load_plain(pickled))
+    except NotPlainError as error:
+        return f"an object of {error.name} ({len(pickled):,} bytes, pickled)"
     except Exception:
         return f"{len(pickled):,} bytes, pickled"

@@ -9,8 +9,8 @@ asked, and the next driver has the same job id and so the same checkpoint.
 
 *The job manager is started again*: drivers whose number and start match are adopted, the rest is recovered.
 
-A thread of its own watches the drivers. What may take long (asking a job, ending a session, starting a driver) is done
-by other threads. ``job_table`` has the jobs and their rows.
+A thread of its own watches the drivers. What may take long is done by other threads (``background``). ``job_table`` has
+the jobs and their rows, ``driver_cycle`` starts and ends their drivers.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from firesteel.cluster.background import Background
 from firesteel.cluster.driver_control import DriverControl
-from firesteel.cluster.driver_ends import DriverEnd
+from firesteel.cluster.driver_cycle import DriverCycle
 from firesteel.cluster.driver_starts import DriverStarts
 from firesteel.cluster.folders import ClusterFolder
 from firesteel.cluster.job_table import JobTable
-from firesteel.cluster.launching import DriverLivesError, Launcher, Plan
+from firesteel.cluster.launching import Launcher
 from firesteel.cluster.managed import ManagedJob, now_ms
-from firesteel.cluster.processes import Process, end_session
+from firesteel.cluster.planners import Plan
+from firesteel.cluster.processes import Process
 from firesteel.cluster.program_store import ProgramStore, StoredProgram
-from firesteel.cluster.registry import ENDED, AttemptRow, JobRow, Registry, RegistryUnreachableError, StaleEpochError
+from firesteel.cluster.registry import JobRow, Registry
 from firesteel.cluster.settings import ClusterSettings
 from firesteel.cluster.wake_pipe import WakePipe
 from firesteel.engine.facade import Cancel, Command, JobFacade
-from firesteel.errors import FiresteelError, JobCommandError, in_a_line
+from firesteel.errors import FiresteelError, JobCommandError
 
 __all__ = ["Supervisor"]
 
 logger = logging.getLogger("firesteel.cluster")
 
 SECONDS_TO_SUSPEND = 90.0
-SECONDS_TO_TRY_AGAIN = 2.0
 SECONDS_TO_KILL_AGAIN = 5.0
 
 
@@ -61,19 +61,33 @@ class Supervisor:
         launcher: Launcher | None = None,
     ) -> None:
         """``ended``: called for each job that has ended for good."""
-        self._launcher = launcher or Launcher(settings.plan_ms / 1000, settings.log_size, settings.log_files)
+        self.launcher = launcher or Launcher(
+            settings.plan_ms / 1000,
+            settings.log_size,
+            settings.log_files,
+            settings.warm_drivers,
+            settings.warm_ms / 1000,
+        )
         self.settings, self.folder, self.registry, self.programs = settings, folder, registry, programs
         self._ended_listener = ended
         self._drivers = DriverControl(folder, registry)
         self._table = JobTable(folder, registry, self._has_ended)
         self._lock, self._jobs, self._further = self._table.lock, self._table.jobs, self._table.further
         self._become = self._table.become
-        self._starts = DriverStarts(folder, registry, self._table)
-        self._work = ThreadPoolExecutor(8, thread_name_prefix="firesteel-work")
+        self._background = Background()
         self._pipe = WakePipe()
         self._nudge = self._pipe.wake
-        self._over = threading.Event()
-        self._stopping = False
+        self._cycle = DriverCycle(
+            registry,
+            programs,
+            self.launcher,
+            self._table,
+            DriverStarts(folder, registry, self._table),
+            self._drivers,
+            self._background,
+            self._nudge,
+            settings.cancel_ms / 1000,
+        )
         self._thread = threading.Thread(target=self._watch, name="firesteel-watch", daemon=True)
 
     # The supervisor's own life
@@ -87,8 +101,8 @@ class Supervisor:
 
     def stop(self, leave_jobs: bool) -> None:
         """Ends the supervisor. Jobs run on, or are suspended: then they go on when it is started again."""
-        self._stopping = not leave_jobs
-        if self._stopping:
+        self._background.stopping = not leave_jobs
+        if self._background.stopping:
             self.registry.check()
             told: set[Process] = set()
             deadline = time.monotonic() + SECONDS_TO_SUSPEND
@@ -102,11 +116,12 @@ class Supervisor:
                         self._drivers.terminate(job, process)
                 self._nudge()
                 time.sleep(0.05)
-        self._over.set()
+        self._background.over.set()
         self._nudge()
         if self._thread.ident is not None:
             self._thread.join(10)
-        self._work.shutdown(wait=True, cancel_futures=True)
+        self._background.close()
+        self.launcher.close()
         for job in self._jobs.values():
             job.close()
         if not self._thread.is_alive():
@@ -126,7 +141,7 @@ class Supervisor:
                 job.due = time.monotonic()
                 self._become(job, "RESTARTING")
             else:
-                self._end(job, "FAILED", "The job was stopped with the job manager, and keeps no checkpoint.")
+                self._cycle.end(job, "FAILED", "The job was stopped with the job manager, and keeps no checkpoint.")
             return
         found = self._drivers.find(row)
         if found.process is None:
@@ -136,14 +151,14 @@ class Supervisor:
             logger.info("job %s (%s) is adopted: its driver is process %d elsewhere", *_named(row), found.process.pid)
             job.process, job.remote = found.process, True
             if row.state == "CANCELLING":
-                self._begin_to_cancel(job, found.process)
+                self._cycle.begin_to_cancel(job, found.process)
         elif found.alive:
             logger.info("job %s (%s) is adopted: its driver is process %d", *_named(row), found.process.pid)
             job.row = self.registry.update_job(row.id, pid=found.process.pid, pid_started=found.process.started)
-            self._attach(job, found.process)
+            self._cycle.attach(job, found.process)
         else:
-            job.process, job.ending = found.process, True
-            self._work.submit(self._logged, self._after_driver, job, found.process)
+            job.process = found.process
+            self._cycle.has_ended(job, found.process)
 
     # Submitting
 
@@ -172,7 +187,7 @@ class Supervisor:
         return row
 
     def plan(self, program: StoredProgram, arguments: tuple[str, ...], settings: Mapping[str, str]) -> Plan:
-        return self._launcher.plan(program.path, tuple(arguments), settings)
+        return self.launcher.plan(program.path, tuple(arguments), settings)
 
     # Looking
 
@@ -221,47 +236,19 @@ class Supervisor:
             if job.row.state == "CANCELLING":
                 return
             if job.process is None and not job.starting:
-                self._end(job, "CANCELED")
+                self._cycle.end(job, "CANCELED")
                 return
             self._become(job, "CANCELLING")
             # One that is being started is cancelled as soon as it is there.
             if job.process is not None:
-                self._begin_to_cancel(job, job.process)
+                self._cycle.begin_to_cancel(job, job.process)
         self._nudge()
-
-    def _begin_to_cancel(self, job: ManagedJob, process: Process) -> None:
-        job.kill_at = time.monotonic() + self.settings.cancel_ms / 1000
-        self._work.submit(self._logged, self._cancel_driver, job, process)
-
-    def _cancel_driver(self, job: ManagedJob, process: Process) -> None:
-        self.registry.check()
-        remote = self._drivers.facade(job, self.settings.cancel_ms / 1000)
-        if remote is None:
-            # It has not come so far that it can be asked, and so has nothing to lose.
-            self._drivers.terminate(job, process)
-            return
-        try:
-            remote.execute(Cancel())
-        except (FiresteelError, OSError) as error:
-            if job.remote or process.alive:
-                logger.warning("job %s could not be asked to cancel: %s", job.id, error)
-                self._drivers.terminate(job, process)
 
     # Watching
 
-    def _logged(self, action: Callable[..., object], *arguments: Any) -> None:
-        try:
-            action(*arguments)
-        except StaleEpochError:
-            logger.error("another job manager has taken over: this one does nothing any more")
-        except RegistryUnreachableError as error:
-            logger.error("%s", error)
-        except Exception:
-            logger.exception("the supervisor failed in %s", getattr(action, "__name__", action))
-
     def _watch(self) -> None:
-        while not self._over.is_set():
-            self._logged(self._turn)
+        while not self._background.over.is_set():
+            self._background.logged(self._turn)
 
     def _turn(self) -> None:
         watched = select.poll()
@@ -280,42 +267,43 @@ class Supervisor:
             for descriptor in found:
                 job = by_descriptor.get(descriptor)
                 if job is not None and job.process is not None and not job.ending:
-                    job.ending = True
-                    self._work.submit(self._logged, self._after_driver, job, job.process)
-            if self._over.is_set():
+                    self._cycle.has_ended(job, job.process)
+            if self._background.over.is_set():
                 return
             for job in list(self._jobs.values()):
                 self._look_after(job, now)
-            if not self._stopping:
+            if not self._background.stopping:
                 self._fill_slots()
+                if self.launcher.warm is not None:
+                    self._background.do(self.launcher.warm.tend, self.free_slots)
 
     def _until_next(self) -> float:
         with self._lock:
             jobs = [job for job in self._jobs.values() if not job.ending]
-            moments = [job.kill_at for job in jobs] + ([] if self._stopping else [job.due for job in jobs])
+            moments = [job.kill_at for job in jobs] + ([] if self._background.stopping else [job.due for job in jobs])
         now = time.monotonic()
         return max(0.01, min([self.settings.poll_ms / 1000, *(one - now for one in moments if one is not None)]))
 
     def _look_after(self, job: ManagedJob, now: float) -> None:
-        if job.due is not None and now >= job.due and not self._stopping:
-            self._begin_driver(job)
+        if job.due is not None and now >= job.due and not self._background.stopping:
+            self._cycle.begin(job)
         if job.process is None or job.ending:
             return
         if job.kill_at is not None and now >= job.kill_at:
             # And again, until it is gone: a request to another machine may be lost.
             job.kill_at = now + SECONDS_TO_KILL_AGAIN
             logger.warning("job %s did not end in time: its driver is killed", job.id)
-            self._work.submit(self._logged, self._drivers.kill, job, job.process)
+            self._background.do(self._drivers.kill, job, job.process)
         # The end of a driver of another machine is found out by asking, also while all of them are ended.
-        if not job.asking and (job.remote or not self._stopping):
+        if not job.asking and (job.remote or not self._background.stopping):
             job.asking = True
-            self._work.submit(self._logged, self._ask, job, job.process)
+            self._background.do(self._ask, job, job.process)
 
     def _ask(self, job: ManagedJob, process: Process) -> None:
         try:
             if job.remote and self._drivers.lease_is_over(job):
                 job.ending = True
-                self._after_driver(job, process)
+                self._cycle.after(job, process)
                 return
             remote = self._drivers.facade(job, 5.0)
             attempt = job.row.attempt
@@ -339,156 +327,18 @@ class Supervisor:
     def _fill_slots(self) -> None:
         waiting = [job for job in self._jobs.values() if not job.holds_slot and job.row.state == "CREATED"]
         for job in waiting[: self.free_slots]:
-            self._begin_driver(job)
+            self._cycle.begin(job)
 
-    # Drivers
-
-    def _begin_driver(self, job: ManagedJob) -> None:
-        """The next driver of a job: the first one, or one after a crash. Started by another thread: the one before it
-        may hold its lock for a while."""
-        job.due, job.starting = None, True
-        self._work.submit(self._logged, self._start_driver, job)
-
-    def _start_driver(self, job: ManagedJob) -> None:
-        process = None
-        try:
-            process = self._launched(job)
-            if process is not None:
-                # Watched first, noted then: a registry that does not answer leaves no driver alone.
-                self._attach(job, process)
-        except BaseException:
-            job.due = time.monotonic() + SECONDS_TO_TRY_AGAIN
-            raise
-        finally:
-            job.starting = False
-            self._nudge()
-        if process is not None:
-            logger.info("job %s (%s): driver %d is process %d", job.id, job.row.name, job.row.driver, process.pid)
-            self._until_noted(job, lambda: self._note_process(job, process))
-
-    def _launched(self, job: ManagedJob) -> Process | None:
-        """The driver, if one could be started."""
-        with self._lock:
-            if self._stopping or self._over.is_set():
-                job.due = time.monotonic()
-                return None
-            if job.row.state == "CANCELLING":
-                self._end(job, "CANCELED")
-                return None
-            row = self._starts.number(job)
-            program = self.programs.find(row.program)
-            if program is None:
-                self._end(job, "FAILED", f"The program {row.program} is no longer there.")
-                return None
-        folder, task, settings = self._starts.task(row, program)
-        try:
-            process = self._launcher.start(folder, task, settings)
-        except StaleEpochError:
-            raise
-        except DriverLivesError as error:
-            logger.warning("%s It is waited for.", error)
-            job.due = time.monotonic() + SECONDS_TO_TRY_AGAIN
-            return None
-        except OSError as error:
-            # No memory, no room, too many processes: that may pass.
-            job.unstarted = False
-            with self._lock:
-                self._decide(job, DriverEnd(0, "crashed", f"The driver could not be started: {in_a_line(error)}"))
-            return None
-        except Exception as error:
-            logger.exception("the driver of job %s could not be started", row.id)
-            self._end(job, "FAILED", f"The driver could not be started: {in_a_line(error)}")
-            return None
-        job.unstarted = False
-        return process
-
-    def _attach(self, job: ManagedJob, process: Process) -> None:
-        with self._lock:
-            job.process, job.ending, job.remote = process, False, False
-            job.close()
-            job.descriptor = process.open()
-            if job.descriptor is None:
-                # It has ended already.
-                job.ending = True
-                self._work.submit(self._logged, self._after_driver, job, process)
-            elif job.row.state == "CANCELLING":
-                self._begin_to_cancel(job, process)
-
-    def _note_process(self, job: ManagedJob, process: Process) -> None:
-        if job.process is process:
-            self.registry.put_attempt(AttemptRow(job.id, job.row.driver, process.pid, now_ms()))
-            job.row = self.registry.update_job(job.id, pid=process.pid, pid_started=process.started)
-
-    def _after_driver(self, job: ManagedJob, process: Process) -> None:
-        """A driver has ended: finds out how, and decides what follows."""
-        status = None if job.remote else process.reap()
-        left = 0 if job.remote else end_session(process)
-        if left:
-            logger.info("job %s: %d processes that its driver left behind were ended", job.id, left)
-        end = DriverEnd.of(job, process, self._drivers.outcome(job), status, self._stopping)
-
-        def decide() -> None:
-            self._end_further(job, process)
-            self._decide(job, end)
-            job.close()
-            job.process, job.kill_at, job.remote, job.reached, job.ending = None, None, False, False, False
-
-        self._until_noted(job, decide)
-        self._nudge()
-
-    def _end_further(self, job: ManagedJob, process: Process) -> None:
-        try:
-            self._further.driver_ended(job, f"The driver (process {process.pid}) has ended.")
-        except (StaleEpochError, RegistryUnreachableError):
-            raise
-        except Exception:
-            # What is wrong with them holds up nothing else.
-            logger.exception("further jobs of the program of job %s could not be ended", job.id)
-
-    def _until_noted(self, job: ManagedJob, action: Callable[[], None]) -> None:
-        """Does what writes to the registry, and again where that failed: nobody else would."""
-        while True:
-            try:
-                with self._lock:
-                    action()
-                return
-            except StaleEpochError:
-                raise
-            except Exception as error:
-                logger.error("job %s: what became of its driver could not be noted: %s", job.id, in_a_line(error))
-            if self._over.wait(SECONDS_TO_TRY_AGAIN):
-                return
-
-    def _decide(self, job: ManagedJob, end: DriverEnd) -> None:
-        # Whatever the driver is still up to, it commits nothing after this.
-        self.registry.close_driver(job.id, job.row.driver, force=True)
-        row = job.row
-        self.registry.put_attempt(end.attempt(job, self.registry.attempts(row.id)))
-        if row.state == "CANCELLING" and end.how != "FINISHED":
-            self._end(job, "CANCELED")
-        elif end.how in ENDED:
-            self._end(job, end.how, end.message)
-        elif end.how == "SUSPENDED":
-            self._become(job, "SUSPENDED", pid=0, pid_started="")
-        else:
-            pause = end.pause(job)
-            if pause is None:
-                self._end(job, "FAILED", end.message)
-                logger.warning("job %s (%s) has failed: %s", row.id, row.name, end.message)
-                return
-            self._become(job, "RESTARTING", pid=0, pid_started="")
-            logger.warning("job %s (%s) is started again in %.1f s: %s", row.id, row.name, pause, end.message)
-            job.due = time.monotonic() + pause
+    @property
+    def warm_drivers(self) -> int:
+        """How many drivers are ready and wait for a job."""
+        return 0 if self.launcher.warm is None else self.launcher.warm.waiting
 
     # Ends
 
-    def _end(self, job: ManagedJob, state: str, failure: str = "") -> None:
-        self.registry.close_driver(job.id, job.row.driver, force=True)
-        self._table.end(job, state, failure, self._drivers.record(job))
-
     def _has_ended(self, row: JobRow) -> None:
         logger.info("job %s (%s) has ended: %s", row.id, row.name, row.state)
-        self._work.submit(self._logged, self._after_end, row)
+        self._background.do(self._after_end, row)
 
     def _after_end(self, row: JobRow) -> None:
         self._ended_listener(row)

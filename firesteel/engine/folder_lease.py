@@ -8,7 +8,9 @@ every few seconds.
    as soon as it has ended, if the holder was a process of this machine.
 2. **Look again.** Two who replace it at the same time both look again a moment later, and the last writer has it.
 3. **Renew**, in a thread: read, compare the token, write. Another token there means that the folder was lost: this
-   process stood still for so long that another one took over.
+   process stood still for so long that another one took over. It is written in place: a file that is missing for a
+   moment, as some file systems replace it, would look like a folder that was given back. One that is empty or torn
+   for a moment belongs to whoever writes it.
 4. **Check**, before anything is committed: a holder that has not renewed for the length of the lease does so now, and
    finds out whether it still is one.
 
@@ -43,6 +45,8 @@ logger = logging.getLogger("firesteel")
 LEASE = "firesteel-lease.json"
 SECONDS = 30.0
 READ_TRIES = 10
+UNREADABLE: dict[str, Any] = {"token": None}
+"""What a file says that is empty or torn: that it is somebody's."""
 
 
 class FolderLease:
@@ -64,6 +68,8 @@ class FolderLease:
         self._token = uuid.uuid4().hex
         self._number = 0
         self._renewed = 0.0
+        self._torn = False
+        """Whether the last write failed: then an unreadable file is this job's."""
         self._lost: CheckpointError | None = None
         self._lock = threading.Lock()
         self._over = threading.Event()
@@ -74,7 +80,7 @@ class FolderLease:
         """Takes the folder, or raises an error that says who has it. Then renews in the background."""
         if not self._storage.create(self._path, self._content()):
             self._wait_until_gone()
-            self._storage.write(self._path, self._content())
+            self._storage.overwrite(self._path, self._content())
             self._pause(self._seconds / 10)
             if self._stored().get("token") != self._token:
                 raise refusal(self._folder, self._holder_of(self._stored()))
@@ -90,6 +96,8 @@ class FolderLease:
         while self._clock() - began < self._seconds:
             self._pause(min(1.0, self._seconds / 10))
             now = self._stored()
+            if now is UNREADABLE:
+                continue
             if now and now != found:
                 raise refusal(self._folder, self._holder_of(now))
             # The JVM of a driver that was killed lives a moment longer.
@@ -109,14 +117,19 @@ class FolderLease:
             if self._lost is not None or self._over.is_set():
                 return
             found = self._stored()
-            if found.get("token") != self._token:
+            if found is UNREADABLE:
+                if not self._torn:
+                    raise OSError(f"{self._path} cannot be read: somebody else is writing it, or was interrupted")
+            elif found.get("token") != self._token:
                 self._lost = CheckpointError(
                     f"The checkpoint folder {self._folder} was taken over while this job stood still, by "
                     f"{self._holder_of(found) or 'somebody who is gone by now'}. This job ends."
                 )
                 return
             self._number += 1
-            self._storage.write(self._path, self._content())
+            self._torn = True
+            self._storage.overwrite(self._path, self._content())
+            self._torn = False
             self._renewed = self._clock()
 
     def check(self) -> None:
@@ -137,7 +150,7 @@ class FolderLease:
         return json.dumps(known).encode()
 
     def _stored(self) -> dict[str, Any]:
-        """What the file says; nothing where there is none, or nothing that can be read."""
+        """What the file says; nothing where there is none."""
         for tries_left in reversed(range(READ_TRIES)):
             try:
                 found = json.loads(self._storage.read(self._path))
@@ -150,8 +163,8 @@ class FolderLease:
                 elif isinstance(error, OSError):
                     raise
                 continue
-            return found if isinstance(found, dict) else {}
-        return {}
+            return found if isinstance(found, dict) else UNREADABLE
+        return UNREADABLE
 
     @staticmethod
     def _holder_of(found: dict[str, Any]) -> Holder | None:

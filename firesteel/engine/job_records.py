@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -60,15 +61,17 @@ def write_record(details: JobDetails, answers: Mapping[str, Any], replace: bool 
 
 def _forget_old(folder: Path) -> None:
     for path in _newest_first(folder)[KEPT:]:
-        path.unlink(missing_ok=True)
+        Path(path).unlink(missing_ok=True)
 
 
-def _newest_first(folder: Path) -> list[Path]:
+def _newest_first(folder: Path) -> list[str]:
     found = []
-    for path in folder.glob("*.json"):
-        # Another process may have removed it just now.
-        with contextlib.suppress(OSError):
-            found.append((path.lstat().st_mtime_ns, path))
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".json"):
+                # Another process may have removed it just now.
+                with contextlib.suppress(OSError):
+                    found.append((entry.stat(follow_symlinks=False).st_mtime_ns, entry.path))
     return [path for _, path in sorted(found, reverse=True)]
 
 
@@ -82,7 +85,7 @@ def job_records() -> list[JobRecord]:
         if (jobs_folder() / FOLDER / engine).is_dir():
             for path in _newest_first(own_jobs_folder(FOLDER, engine)):
                 try:
-                    found.append(_read(path))
+                    found.append(_read(Path(path)))
                 except (OSError, ValueError) as error:
                     logger.debug("%s is not looked at: %s", path, error)
     return sorted(found, key=lambda record: record.details.ended or 0, reverse=True)

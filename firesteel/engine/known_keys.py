@@ -97,6 +97,8 @@ KNOWN = frozenset(
         "restart-strategy.fixed-delay.attempts",
         "restart-strategy.fixed-delay.delay",
         "restart-strategy.type",
+        "sql-gateway.session.idle-timeout",
+        "sql-gateway.session.max-num",
         "state.backend.rocksdb.memory.fixed-per-slot",
         "state.backend.type",
         "state.changelog.enabled",

@@ -6,6 +6,7 @@
       firesteel-coordinator-lock  held by the process that plans its batches
       firesteel-lease.json        the hold on a folder that only Spark reaches
       firesteel-job.pkl           the job itself, for those who replay a batch of it
+      firesteel-tables.json       how the state of queries is shown as tables
       firesteel-files/            the files that the job brings, for the same
       firesteel-sources/          what sources log for themselves, and the driver's last feedback to the coordinator
       firesteel-commits/          what sinks have prepared and not yet committed, one file a batch; the job's id
@@ -30,6 +31,7 @@ from typing import Any
 from firesteel import __version__
 from firesteel.durable.cells import PROTOCOL
 from firesteel.durable.folder import checked_offset, encode_job
+from firesteel.durable.state_tables import OperatorTables, tables_from_json, tables_to_json
 from firesteel.durable.versions import CHECKPOINT
 from firesteel.engine.folder_lease import LEASE, FolderLease
 from firesteel.engine.folder_lock import COORDINATOR_LOCK, HOLDER, LOCK, FolderLock, Holder
@@ -47,6 +49,7 @@ __all__ = ["CheckpointFolder", "Manifest", "OperatorEntry", "is_checkpoint", "st
 
 NAME = "firesteel-checkpoint.json"
 JOB = "firesteel-job.pkl"
+TABLES = "firesteel-tables.json"
 QUERY = "query"
 SOURCES = "firesteel-sources"
 COMMITS = "firesteel-commits"
@@ -291,6 +294,22 @@ class CheckpointFolder:
         if payload.files is not None:
             keep_files(payload.files, self.path, self.storage)
 
+    def keep_tables(self, tables: dict[str, OperatorTables]) -> None:
+        """Keeps how states are shown, for those who read them. The job itself runs without that, too."""
+        if not tables:
+            return
+        try:
+            self.storage.write(joined(self.path, TABLES), tables_to_json(tables).encode())
+        except OSError as error:
+            logger.warning("%s cannot be written in %s, so states have no columns: %s", TABLES, self.path, error)
+
+    def kept_tables(self) -> dict[str, OperatorTables]:
+        """How states are shown; nothing if that is not known, or cannot be read."""
+        try:
+            return tables_from_json(self.storage.read(joined(self.path, TABLES)).decode())
+        except (OSError, ValueError):
+            return {}
+
     def make_query_folder(self) -> None:
         """Makes the folder of Spark's part before Spark does: what Spark writes has the modes of the umask, and those
         who cannot get in here cannot read it."""
@@ -328,7 +347,7 @@ class CheckpointFolder:
                     break
                 # Spark's maintenance was just uploading something.
                 time.sleep(0.2)
-        for name in (JOB, NAME, COORDINATOR_LOCK, LEASE, HOLDER, LOCK):
+        for name in (JOB, TABLES, NAME, COORDINATOR_LOCK, LEASE, HOLDER, LOCK):
             storage.delete(joined(self.path, name))
         storage.remove_if_empty(self.path)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from firesteel.engine.backends import backend_name
 from firesteel.engine.clean_up import guarded
 from firesteel.engine.coordinator import Coordinator, CoordinatorFeedback
+from firesteel.engine.driver_sources import DriverSources
 from firesteel.engine.imports import IMPORTS
 from firesteel.engine.job_context import JobContext
 from firesteel.engine.job_run import Engine, JobRun
@@ -36,7 +37,9 @@ from firesteel.runtime.state.store import MemoryStore
 from firesteel.runtime.task import StageTask
 
 if TYPE_CHECKING:
+    from firesteel.engine.payload import JobPayload
     from firesteel.engine.savepoints.restoring import Restore
+    from firesteel.runtime.job_spec import JobSpec
 
 __all__ = ["MemoryEngine", "MemoryJob", "VersionedStore"]
 
@@ -116,18 +119,24 @@ class MemoryJob(JobRun):
         """The batch that is decided and not done: after a failure it comes again, as it was."""
         self._done = -1
         """The last batch that is done."""
-        self._graph = pickle_job(context.spec).load_here().graph
+        self._shipped: tuple[JobSpec, JobPayload] | None = None
+        """The job of this attempt and what its tasks get of it, until all of them have it."""
+        self._graph = self._payload().load_here().graph
         self._coordinator = Coordinator(self._graph, context.settings, directory, self._feedback, restore=restore)
         context.at_end.add(self._coordinator.stop)
+        self._sources = DriverSources(context.spec.graph.graph, directory, restore)
+        context.at_end.add(self._sources.end)
         context.at_end.add(context.commits.end)
         context.at_end.add(self._close_tasks)
         self._offset = self._coordinator.initial()
-        self._start_commits()
+        self._begin()
 
-    def _start_commits(self) -> None:
+    def _begin(self) -> None:
+        """Before an attempt: sinks settle what is left of the one before, and the driver does its part for sources."""
         folder = os.path.join(self._directory, COMMITS)
         try:
             self.context.commits.start(self.context.spec, folder, lambda batch: batch <= self._done)
+            self._sources.begin()
         except OperatorFailure as failure:
             raise failure.failure.to_error() from failure
 
@@ -173,6 +182,7 @@ class MemoryJob(JobRun):
     def _save(self, target: Place, drained: bool) -> None:
         """Writes all state of the last batch that is done."""
         # Loads Arrow, which most jobs need not wait for.
+        from firesteel.engine.savepoints.tables import tables_of
         from firesteel.engine.savepoints.writing import SubtaskPart, complete, write_subtask
 
         context = self.context
@@ -183,7 +193,7 @@ class MemoryJob(JobRun):
         checkpoint = Manifest.of(context.name, context.spec.graph, backend)
         copy_sources(self._directory, target)
         manifest = outline(checkpoint, context.job_id, self._offset["batch"], self._offset_now(), drained)
-        complete(target, manifest, parts)
+        complete(target, manifest, parts, tables_of(context.spec.graph))
 
     def _offset_now(self) -> dict[str, Any]:
         """The last batch's offset, with event time as that batch left it."""
@@ -201,6 +211,8 @@ class MemoryJob(JobRun):
         # 2. The tasks, stage after stage.
         with context.batches.part("tasks"):
             cells = list(run_stages(self._graph, shares, self._task, self._store))
+        # All tasks are there; the records of a collection may be many.
+        self._shipped = None
         # 3. What sinks prepared is logged, and people see what came out.
         with context.batches.part("results"):
             context.inbox.take(batch, cells)
@@ -225,9 +237,16 @@ class MemoryJob(JobRun):
         task = self._tasks.get((stage, subtask))
         if task is None:
             # Each task has functions of its own, as if it ran in a process of its own.
-            task = StageTask(pickle_job(self.context.spec).load_here(), stage, subtask)
+            task = StageTask(self._payload().load_here(), stage, subtask)
             self._tasks[stage, subtask] = task
         return task
+
+    def _payload(self) -> JobPayload:
+        """The job as it is now, pickled once for all tasks of an attempt."""
+        spec = self.context.spec
+        if self._shipped is None or self._shipped[0] is not spec:
+            self._shipped = spec, pickle_job(spec)
+        return self._shipped[1]
 
     def _close_tasks(self) -> None:
         # After the last batch there is nothing left to close; after a failure or a cancellation there is.
@@ -238,11 +257,12 @@ class MemoryJob(JobRun):
     def end_attempt(self) -> None:
         # Tasks go, with all that their functions held, and so does what the failed batch wrote.
         self._close_tasks()
+        self._sources.end()
         for store in self._stores.values():
             store.roll_back()
 
     def begin_attempt(self) -> None:
-        self._start_commits()
+        self._begin()
         graph = self.context.spec.graph
         chunks = union_lists([StoredSubtask(store) for _, store in sorted(self._stores.items())], graph)
         if chunks and self._planned is not None:

@@ -118,6 +118,7 @@ class ProgressLine:
             self._starting = what
             self._filtered = _handlers()
             _watch(self._filtered)
+            self._began = time.monotonic()
             _draw(self.text())
             self._thread.start()
 

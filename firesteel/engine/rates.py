@@ -28,7 +28,7 @@ class Rates:
     >>> rates.note(lambda: counts)
     >>> rates.of(counts)
     {'map': (50.0,)}
-    >>> now = 65.0
+    >>> now = 75.0
     >>> rates.of(counts)
     {'map': (0.0,)}
     """

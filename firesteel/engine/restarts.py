@@ -81,7 +81,7 @@ class ExponentialDelay(Restarts):
 
     >>> strategy = ExponentialDelay(initial=1, longest=3, multiplier=2, reset_after=100, jitter=0)
     >>> [strategy.after(now) for now in (0, 1, 2, 3, 1000)]
-    [1, 2.0, 3, 3, 1]
+    [1, 2.0, 3.0, 3.0, 1]
     """
 
     def __init__(

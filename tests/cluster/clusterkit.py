@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,13 +17,15 @@ from starlette.testclient import TestClient
 
 from firesteel.cluster.driver import Assignment
 from firesteel.cluster.folders import ClusterFolder, JobFolder
-from firesteel.cluster.launching import Launcher, Plan
+from firesteel.cluster.launching import Launcher
+from firesteel.cluster.planners import Plan
 from firesteel.cluster.processes import Process, end_session
 from firesteel.cluster.registry import JobRow
 from firesteel.cluster.rest.app import build
 from firesteel.cluster.rest.calls import Cluster
 from firesteel.cluster.server import assemble
 from firesteel.cluster.settings import ClusterSettings
+from firesteel.cluster.sql_process import serve_session
 from firesteel.common.private_files import replace_file
 
 PLAN: dict[str, Any] = {
@@ -67,7 +71,13 @@ class FakeLauncher(Launcher):
             configuration=self.configuration,
         )
 
-    def start(self, folder: JobFolder, task: Assignment, settings: Mapping[str, str]) -> Process:
+    def start(
+        self,
+        folder: JobFolder,
+        task: Assignment,
+        settings: Mapping[str, str],
+        configuration: Mapping[str, str] | None = None,
+    ) -> Process:
         folder.make()
         replace_file(str(folder.attempt), str(task.attempt).encode())
         folder.log(task.attempt).write_text(f"driver {task.attempt}\n")
@@ -80,6 +90,21 @@ class FakeLauncher(Launcher):
         self.started.append((task, dict(settings)))
         return Process.of(child.pid)
 
+    def start_session(self, log: Path, settings: Mapping[str, str]) -> tuple[Process, socket.socket]:
+        """A session in a thread of this process, beside a process that only lives."""
+        ours, theirs = socket.socketpair()
+        child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+        child.returncode = 0
+        process = Process.of(child.pid)
+
+        def serve() -> None:
+            serve_session(theirs).close()
+            theirs.close()
+            end_session(process)
+
+        threading.Thread(target=serve, daemon=True).start()
+        return process, ours
+
 
 def finish(cluster: Cluster, job_id: str, status: str = "FINISHED", **more: Any) -> None:
     """Has the fake driver of a job end with an outcome."""
@@ -89,7 +114,7 @@ def finish(cluster: Cluster, job_id: str, status: str = "FINISHED", **more: Any)
 
 
 def settings_for(folder: Path, **more: Any) -> ClusterSettings:
-    return ClusterSettings(folder=folder, poll_ms=50, **{"slots": 4, **more})
+    return ClusterSettings(folder=folder, poll_ms=50, **{"slots": 4, "warm_drivers": 0, **more})
 
 
 @contextlib.contextmanager
@@ -101,7 +126,7 @@ def running_cluster(folder: Path, launcher: Launcher | None = None, **more: Any)
     try:
         yield cluster
     finally:
-        cluster.supervisor.stop(leave_jobs=True)
+        cluster.close(leave_jobs=True)
         for row in cluster.supervisor.registry.jobs():
             if row.pid:
                 process = Process(row.pid, row.pid_started)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from folderkit import runtime_folder
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 @pytest.fixture(scope="module")
 def short() -> Iterator[Path]:
     """A folder with a short path: that of a socket must be."""
-    with tempfile.TemporaryDirectory(prefix="fs-") as folder:
+    with runtime_folder() as folder:
         yield Path(folder)
 
 

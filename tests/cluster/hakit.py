@@ -35,8 +35,8 @@ class Members:
             registry=f"postgresql://{self.database.user}@{place}/{self.database.name}",
             registry_password=self.database.password,
             # Far from what a busy machine holds up a process for.
-            lease_ms=5000,
-            driver_lease_ms=4000,
+            lease_ms=10_000,
+            driver_lease_ms=8000,
             **{"port": 0, **more},
         ).checked()
 

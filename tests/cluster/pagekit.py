@@ -173,7 +173,7 @@ class Tab:
 
     def _said(self, kind: str, text: str) -> None:
         # A refused request is told there, too; what it means is for the page to say.
-        if kind == "error" and "status of 40" not in text:
+        if kind == "error" and "status of 4" not in text:
             self.problems.append(text)
 
     def open(self, path: str = "") -> Page:

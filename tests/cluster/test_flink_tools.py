@@ -1,8 +1,9 @@
-"""Flink's own command line and history server, unmodified, against Firesteel's job manager and its archives."""
+"""Flink's own command line, SQL client and history server, unmodified, against the job manager and its archives."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import urllib.request
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from clusterkit import ENDLESS, FakeLauncher, finish, has_state, running_cluster, submit, wait_for_process
-from flink_tools import flink, flink_command, why_not
+from flink_tools import flink, flink_command, sql_client, why_no_sql_client, why_not
 from local_server import free_ports
 from sparkkit import eventually
 
@@ -20,11 +21,17 @@ from firesteel.cluster.client import ClusterClient
 from firesteel.cluster.starting import find_running
 
 
+def skip_because(missing: str) -> None:
+    if missing and os.environ.get("CI") == "true":
+        pytest.fail(missing)
+    if missing:
+        pytest.skip(missing)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def flinks_programs() -> None:
     # Here, not where tests are collected: they may have to be downloaded.
-    if why_not():
-        pytest.skip(why_not())
+    skip_because(why_not())
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +40,7 @@ def cluster(flinks_programs: None, tmp_path_factory: pytest.TempPathFactory, sho
     patch = pytest.MonkeyPatch()
     patch.setenv("FIRESTEEL_RUNTIME_DIR", str(short))
     patch.setenv("FIRESTEEL_CLUSTER_DIR", str(folder))
-    assert main(["cluster", "start", "--port", "0", "--slots", "4"]) == 0
+    assert main(["cluster", "start", "--port", "0", "--warm-drivers", "0", "--slots", "4"]) == 0
     yield folder
     assert main(["cluster", "stop"]) == 0
     patch.undo()
@@ -97,6 +104,76 @@ def test_flinks_command_line_steers_jobs(cluster: Path, tmp_path: Path) -> None:
     looking = Flink(cluster, tmp_path, "read-token")
     assert job in looking("list", "-a")
     assert "allows to look" in looking("cancel", other, code=1)
+
+
+STATEMENTS = """\
+CREATE TABLE orders (id BIGINT, who STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'datagen',
+  'number-of-rows' = '4', 'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '4');
+CREATE TABLE kept (id BIGINT) WITH ('connector' = 'filesystem', 'path' = '{kept}', 'format' = 'csv');
+SHOW TABLES;
+DESCRIBE orders;
+SELECT id > 3 AS big, COUNT(*) AS many FROM orders GROUP BY id > 3;
+SELECT CAST(1.25 AS DECIMAL(10, 2)) AS price, TIMESTAMP '2026-01-02 03:04:05.678' AS at, X'0102' AS code,
+  ARRAY[1, 2] AS list, MAP['a', 1] AS names, INTERVAL '1' DAY AS pause, CAST(NULL AS INT) AS nothing;
+SET 'table.dml-sync' = 'true';
+INSERT INTO kept SELECT id FROM orders WHERE id < 3;
+SHOW JOBS;
+SET 'table.dml-sync' = 'false';
+EXECUTE STATEMENT SET BEGIN
+INSERT INTO kept SELECT id + 10 FROM orders;
+INSERT INTO kept SELECT id + 20 FROM orders;
+END;
+SHOW CREATE VIEW prepared;
+SELECT nobody FROM orders;
+SELECT 'not reached';
+"""
+
+
+def test_flinks_sql_client_runs_a_file(cluster: Path, tmp_path: Path) -> None:
+    skip_because(why_no_sql_client())
+    client = ClusterClient.find()
+    assert client is not None
+    kept, script, beginning = tmp_path / "kept", tmp_path / "statements.sql", tmp_path / "beginning.sql"
+    script.write_text(STATEMENTS.format(kept=kept))
+    beginning.write_text("CREATE VIEW prepared AS SELECT 1 AS one;\nSET 'pipeline.name' = 'by-the-client';\n")
+    settings = {
+        "firesteel.master": "memory",
+        "parallelism.default": "1",
+        "sql-client.execution.result-mode": "tableau",
+    }
+    given = [part for key, value in settings.items() for part in ("-D", f"{key}={value}")]
+    address, token = client.address.removeprefix("http://"), (cluster / "token").read_text()
+    ended = sql_client(address, token, tmp_path, "-i", str(beginning), *given, "-f", str(script))
+    said = re.sub(r"\x1b\[[0-9;]*m", "", ended.stdout)
+    lines = [re.sub(r"\s+", " ", line) for line in said.splitlines()]
+    assert "Successfully initialized from sql script" in said, said + ended.stderr
+    assert [line for line in lines if line in ("| orders |", "| kept |", "| prepared |")] == [
+        "| kept |",
+        "| orders |",
+        "| prepared |",
+    ], said
+    assert "| id | BIGINT | FALSE | PRI(id) | | |" in lines, said
+    counted = [line for line in lines if re.match(r"\| [-+][IU] \| (TRUE|FALSE) ", line)]
+    assert counted == [
+        "| +I | FALSE | 1 |",
+        "| -U | FALSE | 1 |",
+        "| +U | FALSE | 2 |",
+        "| -U | FALSE | 2 |",
+        "| +U | FALSE | 3 |",
+        "| +I | TRUE | 1 |",
+    ], said
+    row = "| +I | 1.25 | 2026-01-02 03:04:05.678 | x'0102' | [1, 2] | {a=1} | +1 00:00:00.000 | <NULL> |"
+    assert row in lines, said
+    # The first INSERT has ended when the client says so; the set is a job that goes on.
+    assert "Complete execution of the SQL update statement" in said, said
+    assert [line for line in lines if re.search(r"\| \w{32} \| by-the-client \| FINISHED \|", line)], said
+    (job,) = re.findall(r"Job ID: (\w{32})", said)
+    assert client.job(job).wait(180) == "FINISHED"
+    written = sorted(int(line) for file in kept.glob("[!._]*") for line in file.read_text().split())
+    assert written == [1, 2, 11, 12, 13, 14, 21, 22, 23, 24]
+    # The first error ends a file, and has its place.
+    assert re.search(r"\[There is no column nobody\..*\n +SELECT nobody FROM orders\n +\^{6}\]", said), said
+    assert "not reached" not in said
 
 
 def test_flinks_history_server_reads_our_archives(tmp_path: Path) -> None:

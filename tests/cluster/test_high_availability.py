@@ -125,6 +125,7 @@ def test_commands(members: Members, program: str, capfd: pytest.CaptureFixture[s
     secret.chmod(0o600)
     settings = members.settings()
     start = ["cluster", "start", "--dir", str(members.folder), "--port", "0", "--registry", settings.registry]
+    start += ["--warm-drivers", "0"]
     assert main([*start, "--registry-password-file", str(secret)]) == 0
     assert main([*start, "--registry-password-file", str(secret)]) == 0
     found = find_members(members.folder)
@@ -159,7 +160,7 @@ class Delayed(FakeLauncher):
         super().__init__()
         self._before = before
 
-    def start(self, folder: JobFolder, task: Assignment, settings: Any) -> Process:
+    def start(self, folder: JobFolder, task: Assignment, settings: Any, configuration: Any = None) -> Process:
         self._before()
         return start_driver(folder, task, settings, 1 << 20, 2)
 

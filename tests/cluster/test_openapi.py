@@ -36,6 +36,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
+def handles(cluster: Cluster) -> dict[str, str]:
+    """An SQL session and a statement that has run."""
+    session = cluster.sql.open({"firesteel.master": "memory"})
+    operation = cluster.sql.ask(session, "execute", statement="SHOW TABLES")
+    return {"session_handle": session, "operation_handle": operation, "token": "0"}
+
+
+@pytest.fixture(scope="module")
 def described(cluster: Cluster) -> Any:
     schema = schemathesis.openapi.from_dict(SCHEMA)
     schema.app = build(cluster)
@@ -45,9 +53,11 @@ def described(cluster: Cluster) -> Any:
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
-def test_whatever_is_asked_the_server_does_not_fail(cluster: Cluster, described: Any, method: str, path: str) -> None:
+def test_whatever_is_asked_the_server_does_not_fail(
+    cluster: Cluster, described: Any, handles: dict[str, str], method: str, path: str
+) -> None:
     (row, *_) = cluster.supervisor.rows()
-    known = {"jobid": row.id, "vertexid": "ae7424d6162a89fc73c69c7fc35166cc"}
+    known = {"jobid": row.id, "vertexid": "ae7424d6162a89fc73c69c7fc35166cc", **handles}
     operation = described[path][method]
     cases = operation.as_strategy()
     if operation.query or operation.body:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -277,6 +278,86 @@ def test_submit_a_program(opened: Opened, site: Site, tmp_path: Path) -> None:
     expect(page.locator("tr", has_text="shop.py")).to_have_count(0)
 
 
+def test_sql(opened: Opened, site: Site, jobs: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Statements typed on the page: a result that changes, a job, an error at its place, a session that is killed."""
+    # For the processes that the job manager starts.
+    monkeypatch.setenv("FIRESTEEL_MASTER", "memory")
+    tab = opened(viewport={"width": 1280, "height": 1000})
+    page = tab.open("sql")
+    page.get_by_role("button", name="Fill in an example").click()
+    editor, outputs = page.get_by_label("SQL", exact=True), page.locator("section.output")
+    script = editor.input_value()
+    assert script.startswith("CREATE TABLE IF NOT EXISTS orders")
+    archive = "CREATE TABLE archive (customer INT, `<b>amount</b>` INT) WITH ('connector' = 'blackhole');"
+    insert = "INSERT INTO archive SELECT customer, amount FROM orders;"
+    editor.fill(script.replace("SELECT", f"{archive}\n\n{insert}\n\nSELECT", 1))
+    editor.press("Control+Enter")
+    query = outputs.nth(3)
+    expect(query.locator("tbody tr")).to_have_count(8)
+    total = query.locator("tbody tr td:nth-child(2)")
+    before = sum(map(int, total.all_inner_texts()))
+    assert eventually(lambda: sum(map(int, total.all_inner_texts())) > before), "it changes while it is looked at"
+    expect(query.locator(".pill")).to_have_text("Running")
+    tab.shot("page-sql")
+    query.get_by_role("button", name="Changes").click()
+    expect(query.locator("tbody td.op", has_text="-U").first).to_be_visible()
+    query.get_by_role("button", name="Stop").click()
+    expect(query.locator(".pill")).to_have_text("Stopped")
+    expect(query.locator("tbody tr").first).to_be_visible()
+    # The job goes on, in the list as any other.
+    job = outputs.nth(2).get_by_role("link", name="Open the job").get_attribute("href").rpartition("/")[2]
+    site.wait(job, "RUNNING")
+    outputs.nth(2).get_by_role("link", name="Open the job").click()
+    page.get_by_role("heading", name="insert-into_default_catalog.default_database.archive").wait_for()
+    site.cluster.supervisor.cancel(job)
+    # The session is still there, also after a reload; what is selected runs alone; names are text.
+    page.reload()
+    page.get_by_role("link", name="SQL").click()
+    editor.fill("SELECT 1;\n  DESCRIBE archive;\nSELECT custome\n  FROM orders;\nSELECT '<i>x</i>' AS `<script>`;")
+    editor.evaluate("area => area.setSelectionRange(10, 28)")
+    editor.press("Control+Enter")
+    expect(outputs).to_have_count(1)
+    expect(outputs.locator("td", has_text="<b>amount</b>")).to_be_visible()
+    editor.evaluate("area => area.setSelectionRange(0, 0)")
+    page.get_by_role("button", name="Run").click()
+    expect(outputs).to_have_count(4)
+    failed = page.locator("section.output.FAILED")
+    expect(failed.get_by_role("alert")).to_contain_text("There is no column custome. Did you mean customer?")
+    expect(failed.locator("pre.caret")).to_have_text("SELECT custome\n       ^^^^^^^")
+    expect(page.locator(".gutter .wrong")).to_have_text("3")
+    failed.get_by_role("button", name="line 3, column 8").click()
+    chosen = "area => area.value.slice(area.selectionStart, area.selectionEnd)"
+    assert editor.evaluate(chosen) == "custome"
+    expect(outputs.nth(3).locator(".pill")).to_have_text("Not run")
+    editor.fill("SELECT '<i>x</i>' AS `<script>`, CAST(NULL AS INT) AS nothing;")
+    editor.press("Control+Enter")
+    expect(outputs.locator("th").first).to_have_text("<script>")
+    expect(outputs.locator("tbody td").first).to_have_text("<i>x</i>")
+    expect(outputs.locator("tbody td").nth(1)).to_have_text("NULL")
+    # A process that is gone is told, and the next statement has another one.
+    (session,) = site.cluster.sql.listed()
+    # Not by the page's heartbeat, which would take the message away from whoever runs the next statement.
+    page.route("**/heartbeat", lambda route: route.fulfill(json={}))
+    os.kill(session["pid"], signal.SIGKILL)
+    editor.press("Control+Enter")
+    page.get_by_role("alert").get_by_text("killed by signal 9 (SIGKILL)").wait_for()
+    editor.press("Control+Enter")
+    expect(outputs.locator("th").first).to_have_text("<script>")
+    page.get_by_role("button", name="End it").click()
+    page.get_by_label("Mode").wait_for()
+    assert eventually(lambda: site.cluster.sql.listed() == [])
+
+
+def test_a_token_for_looking_runs_no_sql(opened: Opened, site: Site) -> None:
+    tab = opened(token=site.cluster.tokens.read_only)
+    before = len(site.cluster.sql.listed())
+    page = tab.open("sql")
+    page.get_by_label("SQL", exact=True).fill("SELECT 1")
+    page.get_by_role("button", name="Run").click()
+    page.get_by_role("alert").get_by_text("This token allows to look, not to change anything.").wait_for()
+    assert len(site.cluster.sql.listed()) == before
+
+
 def test_workers(opened: Opened) -> None:
     tab = opened()
     page = tab.open()
@@ -334,7 +415,7 @@ def test_dark_and_small(opened: Opened, jobs: dict[str, str]) -> None:
     page = tab.open()
     page.get_by_role("link", name="clicks per user").wait_for()
     assert page.evaluate("() => document.documentElement.dataset.theme") == "dark"
-    for path in ("", f"jobs/{jobs['good']}", f"jobs/{jobs['failed']}/exceptions", "submit"):
+    for path in ("", f"jobs/{jobs['good']}", f"jobs/{jobs['failed']}/exceptions", "submit", "sql"):
         tab.open(path)
         page.locator("main h1, main h2").first.wait_for()
         assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), "nothing to scroll sideways"

@@ -25,7 +25,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, short: Path) -> Iterator[P
     patch = pytest.MonkeyPatch()
     patch.setenv("FIRESTEEL_RUNTIME_DIR", str(short))
     patch.setenv("FIRESTEEL_CLUSTER_DIR", str(folder))
-    assert main(["cluster", "start", "--port", "0", "--slots", "4"]) == 0
+    assert main(["cluster", "start", "--port", "0", "--warm-drivers", "0", "--slots", "4"]) == 0
     yield folder
     if find_running(folder) is not None:
         assert main(["cluster", "stop"]) == 0
@@ -92,7 +92,7 @@ def test_from_submission_to_cancellation(
     assert eventually(lambda: find_running(cluster) is None)
     assert run(capfd, "cluster", "status", code=4) == "No job manager runs here.\n"
     assert job in run(capfd, "list"), "the job itself can still be asked"
-    run(capfd, "cluster", "start", "--port", "0", "--slots", "4")
+    run(capfd, "cluster", "start", "--port", "0", "--warm-drivers", "0", "--slots", "4")
     after = ClusterClient.find()
     assert after is not None
     assert eventually(lambda: works(after, job, 2))
@@ -124,14 +124,14 @@ def test_jobs_go_on_after_the_job_manager_was_stopped(
     process = Process.of(int(client.job(job).known["pid"]))
     assert "has ended" in run(capfd, "cluster", "stop")
     assert not process.alive
-    run(capfd, "cluster", "start", "--port", "0", "--slots", "4")
+    run(capfd, "cluster", "start", "--port", "0", "--warm-drivers", "0", "--slots", "4")
     client = ClusterClient.find()  # type: ignore[assignment]
     assert eventually(lambda: works(client, job, 2))
     process = Process.of(int(client.job(job).known["pid"]))
     # And they do not stop if they are left running.
     assert "run on" in run(capfd, "cluster", "stop", "--leave-jobs")
     assert process.alive
-    run(capfd, "cluster", "start", "--port", "0", "--slots", "4")
+    run(capfd, "cluster", "start", "--port", "0", "--warm-drivers", "0", "--slots", "4")
     client = ClusterClient.find()  # type: ignore[assignment]
     assert eventually(lambda: works(client, job, 2))
     run(capfd, "cancel", job)
@@ -191,7 +191,7 @@ def test_exit_codes(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.Monke
 
 
 def test_a_second_job_manager_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
-    assert "runs already" in run(capfd, "cluster", "start", "--port", "0", code=1)
+    assert "runs already" in run(capfd, "cluster", "start", "--port", "0", "--warm-drivers", "0", code=1)
 
 
 def test_an_address_that_is_none() -> None:

@@ -303,7 +303,7 @@ def test_suspended_jobs_go_on_with_the_next_job_manager(tmp_path: Path) -> None:
     job = submit(first)
     wait_for_process(first, job.id)
     # A real driver leaves this when it gets SIGTERM; this one just dies of it.
-    first.supervisor._stopping = True
+    first.supervisor._background.stopping = True
     finish(first, job.id, "SUSPENDED")
     assert has_state(first, job.id, "SUSPENDED")
     first.supervisor.stop(leave_jobs=False)

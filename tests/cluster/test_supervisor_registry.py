@@ -12,7 +12,7 @@ import pytest
 from clusterkit import FakeLauncher, finish, has_state, running_cluster, submit, wait_for_process
 from sparkkit import eventually
 
-from firesteel.cluster import supervisor
+from firesteel.cluster import driver_cycle, supervisor
 from firesteel.cluster.driver import Assignment
 from firesteel.cluster.folders import JobFolder
 from firesteel.cluster.launching import DriverLivesError
@@ -29,7 +29,7 @@ ONCE = {
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "SECONDS_TO_TRY_AGAIN", 0.05)
+    monkeypatch.setattr(driver_cycle, "SECONDS_TO_TRY_AGAIN", 0.05)
     monkeypatch.setattr(supervisor, "SECONDS_TO_KILL_AGAIN", 0.2, raising=False)
 
 
@@ -112,7 +112,13 @@ class Held(FakeLauncher):
         super().__init__()
         self.tried, self.go_on, self.may = threading.Semaphore(0), threading.Event(), threading.Event()
 
-    def start(self, folder: JobFolder, task: Assignment, settings: Mapping[str, str]) -> Process:
+    def start(
+        self,
+        folder: JobFolder,
+        task: Assignment,
+        settings: Mapping[str, str],
+        configuration: Mapping[str, str] | None = None,
+    ) -> Process:
         self.tried.release()
         assert self.go_on.wait(300)
         if not self.may.is_set():
@@ -143,7 +149,13 @@ def test_a_machine_without_room_for_a_driver_is_asked_again(tmp_path: Path) -> N
     class Full(FakeLauncher):
         left = 1
 
-        def start(self, folder: JobFolder, task: Assignment, settings: Mapping[str, str]) -> Process:
+        def start(
+            self,
+            folder: JobFolder,
+            task: Assignment,
+            settings: Mapping[str, str],
+            configuration: Mapping[str, str] | None = None,
+        ) -> Process:
             if self.left:
                 self.left -= 1
                 raise OSError(errno.EAGAIN, "Resource temporarily unavailable")

@@ -23,7 +23,7 @@ from firesteel.common import Configuration
 from firesteel.errors import ConfigurationError
 
 PATH = "/firesteel/test/leader"
-SECONDS = 4.0
+SECONDS = 10.0
 """How long a session lasts without a sign of life: longer than a busy machine holds a process up."""
 
 

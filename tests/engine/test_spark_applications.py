@@ -107,7 +107,9 @@ def test_an_application_keeps_its_session_while_two_jobs_run_in_it(tmp_path: Pat
     # PySpark as it is, but for a JVM that starts faster.
     home = spark_home(find_java())
     assert home is not None
-    flags = f"-Xmx1g -XX:SharedArchiveFile={home.archive}" if home.archive.exists() else "-Xmx1g"
+    flags = "-Xmx1g -XX:TieredStopAtLevel=1"
+    if home.archive.exists():
+        flags += f" -XX:SharedArchiveFile={home.archive}"
     script = write_script(tmp_path, APPLICATION)
     done = run_script(script, SPARK_HOME=str(home.path), FIRESTEEL_JVM_FLAGS=flags, PYSPARK_PYTHON=sys.executable)
     lines = done.stdout.splitlines()

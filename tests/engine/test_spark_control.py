@@ -6,12 +6,12 @@ import json
 import os
 import re
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from folderkit import runtime_folder
 from sparkkit import eventually, spark_env
 
 from firesteel.cli import main
@@ -41,7 +41,7 @@ env.execute("counting")
 @pytest.fixture(autouse=True)
 def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     # A short path: that of a socket must be.
-    with tempfile.TemporaryDirectory(prefix="fs-") as folder:
+    with runtime_folder() as folder:
         monkeypatch.setenv("FIRESTEEL_RUNTIME_DIR", folder)
         yield
 

@@ -42,6 +42,10 @@ def test_what_is_lost_or_comes_twice_is_told() -> None:
     assert {kind for kind, *_ in expected} == {"count", "timer", "alarm", "window", "union", "rules"}
     outcome = Outcome("some", 2000, Counter(driver=1), differences={"files": compare(expected, expected)})
     assert outcome.good
+    outcome.missed = ["after-log"]
+    assert not outcome.good, "a crash point that was never reached was not tried"
+    assert outcome.explain() == ["some: nothing was killed at 'after-log'"]
+    outcome.missed = []
     found = expected.copy()
     found["count", 3, 7, 0] -= 1
     found[

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sparkkit import REPOSITORY, eventually, run_script, spark_env, write_script
+from sparkkit import eventually, spark_env
 
 from firesteel.common import Encoder, WatermarkStrategy
 from firesteel.datastream import RuntimeExecutionMode, SinkFunction, StreamExecutionEnvironment
@@ -197,7 +196,8 @@ def test_a_cancelled_job_leaves_nothing_prepared(tmp_path: Path) -> None:
     assert ended(folder)["prepared"] == 0
 
 
-# On Spark
+# On Spark. A driver that is killed at these points and started again: ``test_postgres_recovery``,
+# ``test_kafka_recovery`` and ``test_systems_on_spark``.
 
 
 def test_several_crashes_of_one_job_on_spark(tmp_path: Path) -> None:
@@ -237,60 +237,3 @@ def test_what_spark_has_logged_is_committed_though_no_batch_follows(tmp_path: Pa
     seen = visible(folder)
     assert seen == list(range(len(seen)))
     assert ended(folder)["prepared"] == 0
-
-
-KILLED = """
-    import sys
-    from pathlib import Path
-
-    from firesteel.common import Configuration
-    from firesteel.datastream import StreamExecutionEnvironment
-    from test_commit_protocol import add_files, build
-
-    checkpoint, crashes, files, *folders = map(Path, sys.argv[1:])
-    settings = {
-        "firesteel.checkpoint.dir": str(checkpoint),
-        "firesteel.batch.max-records": "40",
-        "firesteel.testing.crash-points": str(crashes),
-    }
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
-    env.set_parallelism(2)
-    build(env, folders)
-    add_files(env, files)
-    env.execute("killed")
-    print("finished")
-"""
-
-
-def test_a_driver_killed_inside_the_protocol_goes_on_when_started_again(tmp_path: Path) -> None:
-    """Between the log and Spark's commit log; then with half of the sinks done. Between Spark's commit log and the
-    first commit, the tests with PostgreSQL and Kafka kill it."""
-    folders = ledgers(tmp_path)
-    crashes = tmp_path / "crashes"
-    crashes.mkdir()
-    script = write_script(tmp_path, KILLED)
-    words = {
-        CrashPoint.LOGGED: ["kill"],
-        CrashPoint.BETWEEN_SINKS: ["pass", "kill"],
-    }
-    written = CommitCrashes(words, str(crashes))
-    tests = REPOSITORY / "tests"
-    paths = os.pathsep.join(map(str, (REPOSITORY, tests, tests / "recovery")))
-
-    def run() -> subprocess.CompletedProcess[str]:
-        places = [tmp_path / "checkpoint", crashes, tmp_path / "files", *folders]
-        return run_script(script, *map(str, places), PYTHONPATH=paths)
-
-    codes = []
-    while len(codes) < 5:
-        done = run()
-        codes.append(done.returncode)
-        if done.returncode == 0:
-            break
-        assert done.returncode == -9, done.stderr
-    assert codes == [-9, -9, 0]
-    assert all(written.reached(point) > len(used) - 1 for point, used in words.items())
-    check(folders)
-    check_files(tmp_path / "files")
-    left = [file.name for file in (tmp_path / "checkpoint" / "firesteel-commits").iterdir()]
-    assert left == ["job"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import os
 import signal
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sparkkit import eventually
+from folderkit import runtime_folder
+from sparkkit import QUICK_SETTINGS, eventually
 
 from firesteel.cli import main
 from firesteel.cluster.client import ClusterClient
@@ -40,7 +40,7 @@ env.execute("counted")
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     # A short path: that of a socket must be.
-    with tempfile.TemporaryDirectory(prefix="fs-") as short:
+    with runtime_folder() as short:
         monkeypatch.setenv("FIRESTEEL_RUNTIME_DIR", short)
         monkeypatch.setenv("FIRESTEEL_CLUSTER_DIR", str(tmp_path / "cluster"))
         yield tmp_path
@@ -86,9 +86,9 @@ def driver_of(job: str, number: int, some_records: bool = True) -> Process:
 def test_driver_job_manager_and_jvm_are_killed_in_turn(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     program, out = folder / "counted.py", folder / "out"
     program.write_text(PROGRAM)
-    assert main(["cluster", "start", "--port", "0"]) == 0
+    assert main(["cluster", "start", "--port", "0", "--warm-drivers", "0"]) == 0
     capfd.readouterr()
-    assert main(["submit", "-m", "local[2]", str(program), str(out)]) == 0
+    assert main(["submit", "-m", "local[2]", "-D", QUICK_SETTINGS, str(program), str(out)]) == 0
     job = capfd.readouterr().out.strip()
     # 1. The driver: the job manager ends what is left of it and starts the next one, which goes on from the checkpoint.
     first = driver_of(job, 0)
@@ -102,7 +102,7 @@ def test_driver_job_manager_and_jvm_are_killed_in_turn(folder: Path, capfd: pyte
     assert running is not None
     os.kill(running.pid, signal.SIGKILL)
     assert eventually(lambda: find_running(folder / "cluster") is None)
-    assert main(["cluster", "start", "--port", "0"]) == 0
+    assert main(["cluster", "start", "--port", "0", "--warm-drivers", "0"]) == 0
     assert driver_of(job, 1) == second
     # 3. The JVM: the driver cannot bring it back, so a new driver does.
     # The first one: what it starts has its name for a moment.

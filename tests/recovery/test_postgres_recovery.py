@@ -1,5 +1,5 @@
-"""PostgreSQL's two-phase commit on Spark: workers are killed while they process records and inside the protocol, and so
-is the driver."""
+"""PostgreSQL on Spark, from a table into another one by two-phase commit: workers are killed while they process records
+and inside the protocol, and so is the driver."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROGRAM = """
     from firesteel.common import Configuration, Types, WatermarkStrategy
     from firesteel.datastream import StreamExecutionEnvironment
     from firesteel.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
-    from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+    from firesteel.datastream.connectors.jdbc_source import JdbcSource
 
     url, checkpoint, crashes = sys.argv[1:]
     settings = {
@@ -42,7 +42,8 @@ PROGRAM = """
     env.set_parallelism(2)
     options = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(url).build()
     declared = Types.ROW_NAMED(["n", "total"], [Types.LONG(), Types.LONG()])
-    numbers = env.from_source(NumberSequenceSource(1, 160), WatermarkStrategy.no_watermarks(), "numbers")
+    source = JdbcSource.table("numbers", Types.ROW_NAMED(["n"], [Types.LONG()]), options, "n")
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").map(lambda row: row.n)
     sums = numbers.map(lambda n: (n % 5, n, n)).key_by(lambda r: r[0]).reduce(lambda a, b: (a[0], b[1], a[2] + b[2]))
     rows = sums.map(killed_once).map(lambda r: (r[1], r[2]), output_type=declared)
     rows.add_sink(JdbcSink.exactly_once_sink("INSERT INTO sums VALUES (?, ?)", declared, options))
@@ -55,11 +56,14 @@ def test_workers_and_the_driver_are_killed_within_a_batch_and_between_prepare_an
     database: Database, tmp_path: Path
 ) -> None:
     database.execute("CREATE TABLE sums (n bigint PRIMARY KEY, total bigint)")
+    database.execute("CREATE TABLE numbers AS SELECT generate_series(1, 160)::bigint AS n")
     program = write_script(tmp_path, PROGRAM)
     points = {
         # A worker, after it has prepared and before anybody knows: Spark repeats the task, which must not wait for it.
         CrashPoint.PREPARED: ["pass", "pass", "pass", "kill"],
-        # The driver, when the batch can never come again and nothing of it is committed.
+        # The driver, when a batch is in Firesteel's log and not in Spark's: Spark repeats the batch.
+        CrashPoint.LOGGED: ["pass", "kill"],
+        # The next driver, when the batch can never come again and nothing of it is committed.
         CrashPoint.BEFORE_COMMIT: ["pass", "pass", "kill"],
     }
     environment = {
@@ -73,6 +77,12 @@ def test_workers_and_the_driver_are_killed_within_a_batch_and_between_prepare_an
         assert killed.returncode == -9, killed.stderr
         assert len(list(tmp_path.glob("checkpoint-killed-*"))) == 2
         assert crashes.reached(CrashPoint.PREPARED) > 4, "the task that was killed came again"
+        assert crashes.reached(CrashPoint.LOGGED) == 2
+        # Rows that the table did not have when the job began do not count, whoever goes on with it.
+        database.execute("INSERT INTO numbers SELECT generate_series(-40, 0) UNION SELECT generate_series(161, 200)")
+        killed = run_script(program, *arguments, **environment)
+        assert killed.returncode == -9, killed.stderr
+        assert crashes.reached(CrashPoint.BEFORE_COMMIT) == 3
         assert database.prepared() != [], "what the third batch has prepared waits"
         done = run_script(program, *arguments, **environment)
         assert done.stdout == "finished\n", done.stderr
@@ -82,3 +92,4 @@ def test_workers_and_the_driver_are_killed_within_a_batch_and_between_prepare_an
         expected.append((n, totals[n % 5]))
     assert database.execute("SELECT * FROM sums ORDER BY n") == expected
     assert database.prepared() == []
+    assert [file.name for file in (tmp_path / "checkpoint" / "firesteel-commits").iterdir()] == ["job"]

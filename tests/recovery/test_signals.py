@@ -141,8 +141,8 @@ def test_an_interrupt_while_spark_starts_leaves_no_jvm(tmp_path: Path) -> None:
     try:
         assert eventually(lambda: any("SparkSubmit" in command for command in descendants(process.pid).values()))
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=300)
-        assert process.returncode == -signal.SIGINT
+        _, errors = process.communicate(timeout=300)
+        assert process.returncode == -signal.SIGINT, errors
         assert eventually(program.leaves_nothing)
     finally:
         end_process(process)

@@ -12,9 +12,11 @@ from savepointkit import Halves
 from firesteel.common import Types
 from firesteel.datastream import DataStream, KeyedProcessFunction, RuntimeContext
 from firesteel.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from firesteel.engine.manifest import stored_folder
 from firesteel.engine.spark.state_frames import own_session
 from firesteel.errors import SavepointError
 from firesteel.state_processor import Savepoint, SavepointEditor
+from firesteel.table import StreamTableEnvironment
 
 COUNT = ValueStateDescriptor("count", Types.LONG())
 STEPS = [[("a", 1), ("b", 2), ("a", 3), ("c", 4)]]
@@ -135,3 +137,31 @@ def test_what_a_table_lacks_is_told(halves: Halves, tmp_path: Path) -> None:
         edited.write_state("ledger", ValueStateDescriptor("note", Types.PICKLED_BYTE_ARRAY()), frame, Types.STRING())
     with pytest.raises(SavepointError, match=r"is there already"):
         Savepoint.load(halves.path).edit().save(halves.path)
+
+
+def counted_by_query(stream: DataStream) -> DataStream:
+    tables = StreamTableEnvironment.create(stream._env)
+    words = stream.map(tuple, output_type=Types.TUPLE([Types.STRING(), Types.LONG()])).uid("words")
+    tables.create_temporary_view("words", words)
+    groups = "SELECT f0 AS word, SUM(f1) AS total FROM words GROUP BY f0"
+    return tables.to_changelog_stream(tables.sql_query(groups)).uid("out")
+
+
+def test_the_state_of_a_query_in_a_checkpoint(tmp_path: Path) -> None:
+    """On Spark the description lies beside the checkpoint, and tasks make the columns. More queries, in memory:
+    ``table/test_savepoints_of_queries``."""
+    checkpoint = tmp_path / "checkpoint"
+    Halves(tmp_path, "local").whole(counted_by_query, STEPS, 1, firesteel_checkpoint_dir=str(checkpoint))
+
+    savepoint = Savepoint.load(str(checkpoint))
+    (uid,) = {state.uid for state in savepoint.states() if state.name == "groups"}
+    frame = savepoint.read(uid, "groups")
+    assert frame.columns == ["f0", "SUM(f1)", "rows"]
+    assert {tuple(row) for row in frame.collect()} == {("a", 4, 2), ("b", 2, 1), ("c", 4, 1)}
+
+    edited = savepoint.edit().delete_keys(uid, ["a"]).rename_operator(uid, "groups").save(str(tmp_path / "edited"))
+    again = Savepoint.load(edited.path)
+    assert again.meaning("groups") == savepoint.meaning(uid) != ""
+    assert sorted(again.read_arrow("groups", "groups").column("f0").to_pylist()) == ["b", "c"]
+    stored_folder(str(checkpoint)).delete()
+    assert not checkpoint.exists()

@@ -3,25 +3,16 @@
 from pathlib import Path
 
 from savepointkit import Halves
-from tablekit import by_word, changes, counted, expected, found
-
-from firesteel.testing import Crash
+from sqlkit import FAILURES, RESTARTS, STEPS, Failing, left, undisturbed
 
 
-def test_groups_survive_a_crash_and_a_change_of_parallelism(tmp_path: Path) -> None:
-    halves = Halves(tmp_path, "local")
-    begin, end = [changes(300), changes(100, 300)], [changes(200, 400), changes(50, 600)]
-    crash = Crash()
+def test_every_operator_survives_failures_and_a_change_of_parallelism(tmp_path: Path) -> None:
+    """One job with all operators of SQL that have state. A batch of each half fails in its middle, and each half has
+    another backend. In memory, with more cuts: ``table/test_exactly_once``."""
+    halves, failing = Halves(tmp_path, "local"), Failing(tmp_path, (FAILURES[1], FAILURES[2]))
 
-    got = halves.save(counted, begin, 2)
-    got += halves.resume(
-        counted,
-        [*begin, end[0], [crash], end[1]],
-        1,
-        restart__strategy_type="fixed-delay",
-        restart__strategy_fixed__delay_attempts="2",
-        restart__strategy_fixed__delay_delay="10 ms",
-    )
+    got = halves.save(failing, STEPS[:2], 1, state_backend_type="rocksdb", **RESTARTS)
+    got += halves.resume(failing, STEPS, 2, state_backend_type="hashmap", **RESTARTS)
 
-    assert by_word(found(got)) == by_word(expected(changes(650)))
-    assert crash.count == 1
+    assert left(got) == undisturbed()
+    assert failing.count() == 2

@@ -28,6 +28,7 @@ from firesteel.cluster.rest import endpoints
 from firesteel.cluster.rest.calls import Call, Cluster, Endpoint, File, RestError, Upload
 from firesteel.cluster.rest.security import Guard, cookie_of, no_cookie
 from firesteel.cluster.settings import ClusterSettings
+from firesteel.cluster.sql_sessions import NoSessionError
 from firesteel.cluster.tokens import Tokens
 from firesteel.errors import FiresteelError, JobCommandError, JobNotFoundError
 
@@ -51,8 +52,8 @@ def build(cluster: Cluster) -> Starlette:
         *page_routes(),
     ]
     for one in known:
-        for prefix in ("",) if one.own else ("", "/v1"):
-            routes.append(Route(prefix + one.path, _answering(cluster, one), methods=[one.method]))
+        for prefix in one.prefixes:
+            routes.append(Route(prefix + one.path, _answering(cluster, one, prefix), methods=[one.method]))
     routes += own_routes(ManagedJobs(cluster.supervisor, cluster.folder, cluster.tokens.all))
     return guarded_app(routes, cluster.settings, cluster.tokens)
 
@@ -80,20 +81,22 @@ def allowed_hosts(settings: ClusterSettings) -> set[str]:
 def _pattern(path: str) -> str:
     """
     >>> _pattern("/jars/{jarid}/plan")
-    '(?:/v1)?/jars/[^/]+/plan/?'
+    '(?:/v[0-9])?/jars/[^/]+/plan/?'
     """
     return (
-        "(?:/v1)?" + "/".join("[^/]+" if part.startswith("{") else re.escape(part) for part in path.split("/")) + "/?"
+        "(?:/v[0-9])?"
+        + "/".join("[^/]+" if part.startswith("{") else re.escape(part) for part in path.split("/"))
+        + "/?"
     )
 
 
 Answering = Callable[[Request], Awaitable[Response]]
 
 
-def _answering(cluster: Cluster, endpoint: Endpoint) -> Answering:
+def _answering(cluster: Cluster, endpoint: Endpoint, prefix: str) -> Answering:
     async def answer(request: Request) -> Response:
         try:
-            call = await _call(cluster, endpoint, request)
+            call = await _call(cluster, endpoint, request, prefix)
             # Not in the server's own thread: registry, files and drivers may take their time.
             return _response(endpoint, await run_in_threadpool(endpoint.handler, call))
         except Exception as error:
@@ -102,7 +105,7 @@ def _answering(cluster: Cluster, endpoint: Endpoint) -> Answering:
     return answer
 
 
-async def _call(cluster: Cluster, endpoint: Endpoint, request: Request) -> Call:
+async def _call(cluster: Cluster, endpoint: Endpoint, request: Request, prefix: str) -> Call:
     query = dict(request.query_params)
     base = f"{request.url.scheme}://{request.headers.get('host', '')}"
     if endpoint.upload:
@@ -111,7 +114,7 @@ async def _call(cluster: Cluster, endpoint: Endpoint, request: Request) -> Call:
         return Call(cluster, request.path_params, query, {}, uploads, base)
     async with asyncio.timeout(SECONDS_TO_READ):
         content = await read_body(request, MAX_BODY)
-    return Call(cluster, request.path_params, query, _json(content), base=base)
+    return Call(cluster, request.path_params, query, _json(content), base=base, prefix=prefix)
 
 
 async def read_body(request: Request, most: int) -> bytes:
@@ -218,7 +221,7 @@ def refusal(error: Exception, changes: bool = False) -> Response:
     """The answer to a request that failed. ``changes``: it was one that may have changed something before that."""
     match error:
         case RestError():
-            return _errors(error.status, *error.messages)
+            return JSONResponse({"errors": list(error.messages), **error.more}, error.status)
         case JobNotFoundError():
             return _errors(404, str(error))
         case StaleEpochError() | RegistryUnreachableError() if changes:
@@ -232,6 +235,8 @@ def refusal(error: Exception, changes: bool = False) -> Response:
             return _errors(408, "The request took too long.")
         case ClientDisconnect():
             return _errors(400, "The client is gone.")
+        case NoSessionError():
+            return _errors(410 if error.ended else 404, str(error))
         case JobCommandError():
             return _errors(409, str(error))
         case FiresteelError():

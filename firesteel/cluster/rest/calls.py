@@ -15,6 +15,7 @@ from firesteel.cluster.folders import ClusterFolder
 from firesteel.cluster.operations import Operations
 from firesteel.cluster.program_store import ProgramStore
 from firesteel.cluster.settings import ClusterSettings
+from firesteel.cluster.sql_sessions import SqlSessions
 from firesteel.cluster.supervisor import Supervisor
 from firesteel.cluster.tokens import Tokens
 from firesteel.cluster.views import JobView, Vertex, view_of
@@ -28,10 +29,12 @@ class RestError(FiresteelError):
 
     kind = FailureKind.PERMANENT
 
-    def __init__(self, status: int, *messages: str) -> None:
+    def __init__(self, status: int, *messages: str, **more: Any) -> None:
+        """``more``: what the answer says besides."""
         super().__init__(*messages)
         self.status = status
         self.messages = messages
+        self.more = more
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,18 @@ class Cluster:
     programs: ProgramStore
     operations: Operations
     tokens: Tokens
+    sql: SqlSessions
     started: int
     """In milliseconds since 1970."""
     stop: Callable[[bool], None] = lambda leave_jobs: None
     """Ends the job manager; with True its jobs run on."""
     log: str = "jobmanager.log"
     """The name of its own log file."""
+
+    def close(self, leave_jobs: bool) -> None:
+        """Ends what it has started: SQL sessions at once, jobs unless they are to run on."""
+        self.sql.close()
+        self.supervisor.stop(leave_jobs)
 
     def view(self, job_id: str) -> JobView:
         return view_of(self.supervisor, job_id, self.tokens.all)
@@ -84,6 +93,8 @@ class Call:
     uploads: tuple[Upload, ...] = ()
     base: str = ""
     """The address that the client used."""
+    prefix: str = ""
+    """The version of the API in the path that it used, as /v2."""
 
     def job(self) -> JobView:
         return self.cluster.view(_job_id(self.path["jobid"]))
@@ -166,6 +177,13 @@ class Endpoint:
     query: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     own: bool = False
     """Whether it is Firesteel's own: without a second path below /v1."""
+    versions: tuple[str, ...] = ("v1",)
+    """The versions of Flink's API that have it."""
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """What its paths may begin with."""
+        return ("",) if self.own else ("", *(f"/{version}" for version in self.versions))
 
     @property
     def summary(self) -> str:

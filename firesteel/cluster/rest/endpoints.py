@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from firesteel.cluster.rest import checkpoints, information, jobs, metrics, openapi, operations, own, programs, vertices
+from firesteel.cluster.rest import (
+    checkpoints,
+    information,
+    jobs,
+    metrics,
+    openapi,
+    operations,
+    own,
+    programs,
+    sql_gateway,
+    vertices,
+)
 from firesteel.cluster.rest.calls import Endpoint
 
 __all__ = ["all_endpoints"]
@@ -12,7 +23,7 @@ def all_endpoints() -> list[Endpoint]:
     """In the order in which they are looked through: fixed parts of paths before those that may be anything."""
     found = [
         one
-        for part in (information, programs, operations, metrics, checkpoints, vertices, jobs, own, openapi)
+        for part in (information, programs, operations, metrics, checkpoints, vertices, jobs, sql_gateway, own, openapi)
         for one in part.ENDPOINTS
     ]
     return sorted(found, key=lambda one: [part.startswith("{") for part in one.path.split("/")])

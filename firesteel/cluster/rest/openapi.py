@@ -31,6 +31,7 @@ _STATUS = {
     "404": "There is no such thing.",
     "408": "The request took too long.",
     "409": "The state of the job does not allow it.",
+    "410": "The SQL session has ended.",
     "413": "The request is too large.",
     "503": "The job does not answer.",
 }
@@ -46,7 +47,8 @@ def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         "info": {
             "title": "Firesteel's job manager",
             "version": __version__,
-            "description": "Flink's REST API (the same paths are there below /v1), and Firesteel's own.",
+            "description": "Flink's REST API (the same paths are there below /v1), that of its SQL gateway (below /v1 "
+            "to /v3, too), and Firesteel's own.",
         },
         "security": [{"token": []}],
         "paths": paths,

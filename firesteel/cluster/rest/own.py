@@ -36,6 +36,7 @@ def cluster(call: Call) -> Any:
         "epoch": known.supervisor.registry.epoch,
         "slots": known.settings.slots,
         "slotsAvailable": known.supervisor.free_slots,
+        "warmDrivers": known.supervisor.warm_drivers,
         "folder": str(known.folder.path),
     }
 

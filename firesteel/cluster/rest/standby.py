@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import logging
+import re
 import ssl
 import threading
 import time
@@ -59,6 +60,8 @@ _RETURNED = (
     "firesteel-log-end",
     "retry-after",
 )
+_SLOW = re.compile(r"(/v\d)?/(jars/|sessions)")
+"""What plans a program, or starts an SQL session."""
 _METHODS = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE"]
 
 
@@ -141,7 +144,7 @@ class _Forwarding:
     def _ask(self, leader: Leader, method: str, target: str, headers: dict[str, str], body: bytes) -> Response:
         parts = urllib.parse.urlsplit(leader.address)
         host, port = parts.hostname or "", parts.port or 443
-        seconds = SECONDS_TO_PLAN if target.removeprefix("/v1").startswith("/jars/") else SECONDS
+        seconds = SECONDS_TO_PLAN if _SLOW.match(target) else SECONDS
         line: http.client.HTTPConnection
         if parts.scheme == "https":
             context = ssl.create_default_context()

@@ -6,10 +6,13 @@ import dataclasses
 import types
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 __all__ = ["decoded", "encoded"]
+
+
+_PLAIN = frozenset((str, int, float, bool, type(None)))
 
 
 def encoded(value: Any) -> Any:
@@ -17,10 +20,14 @@ def encoded(value: Any) -> Any:
 
     >>> from firesteel.engine.facade.answers import SubtaskMetrics, TaskMetrics
     >>> encoded(TaskMetrics(1, 0, records_in=7))
-    {'stage': 1, 'subtask': 0, 'records_in': 7, 'bytes_out': 0}
+    {'stage': 1, 'subtask': 0, 'records_in': 7, 'bytes_out': 0, 'busy_ms': 0.0}
     """
-    if dataclasses.is_dataclass(value):
-        return {one.name: encoded(getattr(value, one.name)) for one in dataclasses.fields(value)}
+    kind: Any = type(value)
+    if kind in _PLAIN:
+        return value
+    names = _names(kind)
+    if names is not None:
+        return {name: encoded(getattr(value, name)) for name in names}
     if isinstance(value, Enum):
         return value.name
     if isinstance(value, Mapping):
@@ -31,13 +38,19 @@ def encoded(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
+@lru_cache(256)
+def _names(kind: Any) -> tuple[str, ...] | None:
+    """The fields of a record; None for what is none. Remembered: most of the time would go into asking each value."""
+    return tuple(one.name for one in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
+
+
 def decoded(kind: Any, value: Any) -> Any:
     """A value of a type from what ``encoded`` made of it. Raises ValueError where it does not fit. Fields that the type
     does not have are left out: another version may have written them.
 
     >>> from firesteel.engine.facade.answers import TaskMetrics
     >>> decoded(TaskMetrics, {"stage": 1, "subtask": 0, "new": True})
-    TaskMetrics(stage=1, subtask=0, records_in=0, bytes_out=0)
+    TaskMetrics(stage=1, subtask=0, records_in=0, bytes_out=0, busy_ms=0.0)
     >>> decoded(TaskMetrics, {"stage": "1", "subtask": 0})
     Traceback (most recent call last):
     ValueError: stage: '1' is no int

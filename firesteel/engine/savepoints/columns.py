@@ -57,18 +57,24 @@ class Column(Protocol):
         """The values again."""
 
 
-def column(name: str, declared: TypeInformation | None, readable: bool = False) -> Column:
-    """How values of a type are written under a name. ``readable``: as text, too, where they must be pickled.
+def column(
+    name: str,
+    declared: TypeInformation | None,
+    readable: bool = False,
+    loads: Callable[[bytes], Any] = pickle.loads,
+) -> Column:
+    """How values of a type are written under a name. ``readable``: as text, too, where they must be pickled; ``loads``:
+    how they are loaded then.
 
     >>> from firesteel.common.typeinfo import Types
-    >>> [str(field) for field in column("value", Types.TUPLE([Types.STRING(), Types.INT()])).fields()]
-    ['value: struct<f0: string, f1: int32>']
+    >>> [str(field.type) for field in column("value", Types.TUPLE([Types.STRING(), Types.INT()])).fields()]
+    ['struct<f0: string, f1: int32>']
     >>> [field.name for field in column("key", None, readable=True).fields()]
     ['key', 'key_pickle']
     """
     arrow = None if declared is None else _arrow_type(declared)
     if declared is None or arrow is None:
-        return _Pickled(name, readable)
+        return _Pickled(name, readable, loads)
     return _Typed(name, declared, arrow)
 
 
@@ -95,9 +101,10 @@ class _Typed:
 
 
 class _Pickled:
-    def __init__(self, name: str, readable: bool) -> None:
+    def __init__(self, name: str, readable: bool, loads: Callable[[bytes], Any]) -> None:
         self._name = name
         self._readable = readable
+        self._loads = loads
 
     def fields(self) -> list[pa.Field]:
         pickled = pa.field(f"{self._name}_pickle", pa.binary())
@@ -109,7 +116,7 @@ class _Pickled:
         return [pa.array([_text(value) for value in values], pa.string()), pickled] if self._readable else [pickled]
 
     def values(self, batch: pa.RecordBatch) -> list[Any]:
-        loads = pickle.loads
+        loads = self._loads
         return [loads(cell) for cell in batch.column(f"{self._name}_pickle").to_pylist()]
 
 

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -38,12 +39,14 @@ class RowFormat:
     (['a', 'b'], [1, 2])
     """
 
-    def __init__(self, state: StateId) -> None:
+    def __init__(self, state: StateId, loads: Callable[[bytes], Any] = pickle.loads) -> None:
+        """``loads``: how what is pickled is loaded."""
+        self._loads = loads
         self._state = state
         types = state.schema.columns if state.kind not in ("timers", "raw") else (None,)
-        self._key = None if state.scope == "operator" else column("key", state.key_type, readable=True)
-        self._value: Column = column("value", types[-1])
-        self._map_key = column("map_key", types[0]) if state.kind in ("map", "broadcast") else None
+        self._key = None if state.scope == "operator" else column("key", state.key_type, readable=True, loads=loads)
+        self._value: Column = column("value", types[-1], loads=loads)
+        self._map_key = column("map_key", types[0], loads=loads) if state.kind in ("map", "broadcast") else None
         self.schema = pa.schema([*self._place_fields(), *self._content_fields()])
 
     # Columns
@@ -128,12 +131,12 @@ class RowFormat:
                 batch.column(name).to_pylist() for name in ("window_start", "window_end", "window_pickle")
             )
             tokens = [
-                (start, end) if other is None else pickle.loads(other)
+                (start, end) if other is None else self._loads(other)
                 for start, end, other in zip(starts, ends, others, strict=True)
             ]
             return list(zip(keys, tokens, strict=True))
         if self._state.scope == "place":
-            rests = map(pickle.loads, batch.column("place_pickle").to_pylist())
+            rests = map(self._loads, batch.column("place_pickle").to_pylist())
             return [(key, *rest) for key, rest in zip(keys, rests, strict=True)]
         return keys
 

@@ -19,6 +19,8 @@ from firesteel.filesystems import StorageOptions
 
 __all__ = ["SAVEPOINT_DIRECTORY", "abandon", "copy_sources", "dispose", "new_place", "outline"]
 
+SPARK_QUERY = "spark-query"
+"""The checkpoint of a Spark query, in a source's folder."""
 SAVEPOINT_DIRECTORY = "execution.checkpointing.savepoint-dir"
 
 
@@ -70,11 +72,20 @@ def outline(
 
 
 def copy_sources(directory: str, target: Place) -> None:
-    """What sources keep in files of their own: a log that only grows, so it may be copied while it is written."""
-    for parent, _, names in os.walk(directory):
+    """What sources keep in files of their own: a log that only grows, so it may be copied while it is written.
+
+    A Spark query of a source's publishes what it has computed before it logs that. So its log is copied first:
+    whatever is logged in the copy is there.
+    """
+    for parent, folders, names in os.walk(directory):
+        folders.sort(key=lambda name: (name != SPARK_QUERY, name))
+        spark = SPARK_QUERY in os.path.relpath(parent, directory).split(os.sep)
         # What lies beside the sources' folders is the driver's.
         for name in names if parent != directory else ():
             here = os.path.join(parent, name)
+            if spark and (name.startswith(".") or not os.path.exists(here)):
+                # A draft of Spark's, or an old entry that it has deleted.
+                continue
             there = target.inside("sources", *os.path.relpath(here, directory).split(os.sep))
             there.parent().make()
             with open(here, "rb") as file:

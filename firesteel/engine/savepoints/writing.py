@@ -3,7 +3,7 @@
 1. Each subtask's store of a committed batch is read and its states are written as Parquet files, one per state: in
    Spark tasks, while the job goes on (:mod:`firesteel.engine.spark.savepoints`), or in place (memory engine).
 2. What sources keep in files of their own is copied.
-3. The manifest is written. From now on the folder is a savepoint.
+3. What says how states are shown as tables is written, then the manifest. From now on the folder is a savepoint.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from firesteel.engine.savepoints.manifest import (
 )
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.rows import RowFormat
+from firesteel.engine.savepoints.tables import Tables, write_tables
 from firesteel.errors import SavepointError, short_repr
 from firesteel.runtime.snapshots.reading import StoredSubtask
 from firesteel.runtime.snapshots.saved import Rows, StateId
@@ -115,8 +116,10 @@ def _batch(form: RowFormat, state: StateId, places: list[object], contents: list
         raise
 
 
-def complete(target: Place, manifest: SavepointManifest, parts: Iterable[SubtaskPart]) -> SavepointManifest:
-    """Puts the parts into the manifest and writes it."""
+def complete(
+    target: Place, manifest: SavepointManifest, parts: Iterable[SubtaskPart], tables: Tables
+) -> SavepointManifest:
+    """Puts the parts into the manifest and writes it. ``tables``: how states are shown to those who read them."""
     by_uid: dict[str, list[SubtaskPart]] = {}
     for part in parts:
         by_uid.setdefault(part.uid, []).append(part)
@@ -124,6 +127,7 @@ def complete(target: Place, manifest: SavepointManifest, parts: Iterable[Subtask
     whole = replace(manifest, operators=operators)
     whole.check(target.address)
     target.make()
+    write_tables(target, tables)
     target.inside(NAME).write(whole.to_json().encode())
     return whole
 

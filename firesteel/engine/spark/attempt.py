@@ -20,12 +20,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from firesteel.common.private_files import make_private_folder
 from firesteel.engine.commit_watcher import CommitWatcher
+from firesteel.engine.driver_sources import DriverSources
 from firesteel.engine.imports import JobFiles
 from firesteel.engine.job_context import JobContext
 from firesteel.engine.job_log import working_for
 from firesteel.engine.manifest import CheckpointFolder
 from firesteel.engine.payload import JobPayload
 from firesteel.engine.pickling import pickle_job_to_keep
+from firesteel.engine.savepoints.tables import tables_of
 from firesteel.engine.spark.callbacks import BatchFailed, CallbackConnection
 from firesteel.engine.spark.context import forget_files_of_settings
 from firesteel.engine.spark.coordinator_link import CoordinatorLink
@@ -34,9 +36,10 @@ from firesteel.engine.spark.job_files import CoordinatorJob, write_job
 from firesteel.engine.spark.lifeline import Lifeline
 from firesteel.engine.spark.masters import is_local
 from firesteel.engine.spark.packing import pack_job
-from firesteel.engine.spark.query_progress import durations_of, progress_after, sizes_of
+from firesteel.engine.spark.query_progress import durations_of, is_reported, progress_after, sizes_of
 from firesteel.engine.spark.session import import_paths, keep_to_df
 from firesteel.engine.spark.stage import batch_stage, streaming_stage
+from firesteel.engine.spark.warm_spark import level_for_workers
 from firesteel.errors import JobExecutionError
 from firesteel.runtime.driver_results import remove_results
 from firesteel.runtime.snapshots.restoring import union_lists
@@ -71,6 +74,7 @@ class SharedByAttempts:
     link: CoordinatorLink
     restore: Restore | None
     """The savepoint that the job begins with."""
+    sources: DriverSources
     batch_done: threading.Event = field(default_factory=threading.Event)
     """In BATCH mode: set when the one batch is done. Then it is never repeated."""
 
@@ -106,6 +110,7 @@ class Attempt(ABC):
 
     def end(self) -> None:
         """When nothing runs any more: the functions in the workers are closed."""
+        self.shared.sources.end()
         if self._lifeline is not None:
             # After the last batch there is nothing left to close; after a failure or a cancellation there is.
             for failed in self._lifeline.end():
@@ -175,6 +180,7 @@ class StreamingAttempt(Attempt):
         self._looking = threading.Lock()
         self._batches = 0
         """How many were taken."""
+        self._last_batch = -1
         self._known = -1
         """The last batch whose report by Spark was read."""
         self._callbacks = CallbackConnection()
@@ -205,6 +211,8 @@ class StreamingAttempt(Attempt):
             keep_to_df()
             self._callbacks.note(frame.sparkSession)
             with working_for(self.context.job_id):
+                # Before: with the results of the last batch the job counts as finished.
+                self._last_batch = batch
                 self.take(frame, batch)
             self._batches += 1
             if self._batches == 2:
@@ -258,9 +266,15 @@ class StreamingAttempt(Attempt):
         deadline = time.monotonic() + SECONDS_TO_LOG
         while self.active and not self.context.cancelled and time.monotonic() < deadline:
             pending = self.context.commits.pending
-            if not self._query.status["isTriggerActive"] and all(map(self.shared.logged, pending)):
+            if all(map(self.shared.logged, pending)) and self._is_at_rest():
                 return
             time.sleep(0.01)
+
+    def _is_at_rest(self) -> bool:
+        # After its last batch a query asks the coordinator for one more, which takes its time over the answer.
+        if self.context.inbox.finished.is_set() and is_reported(self._query, self._last_batch):
+            return True
+        return not self._query.status["isTriggerActive"]
 
     def _wait_until_sources_know(self) -> None:
         """Sources that acknowledge what was read, such as Kafka's, learn of the last batch when the coordinator is
@@ -334,7 +348,7 @@ def begin_attempt(shared: SharedByAttempts, packed: tuple[JobPayload, JobPayload
             files=shared.files,
             lifeline=None if lifeline is None else lifeline.address,
             results=_results_folder(shared),
-            log_levels=dict(context.log.levels),
+            log_levels={**level_for_workers(), **context.log.levels},
         )
         whole = replace(whole, files=shared.files)
         planned = CoordinatorJob(whole, context.settings, folder.sources, shared.restore, _union_lists(shared))
@@ -343,9 +357,12 @@ def begin_attempt(shared: SharedByAttempts, packed: tuple[JobPayload, JobPayload
         folder.clear_unless_begun()
         if context.checkpointing.folder is not None:
             folder.keep_job(pickle_job_to_keep(context.spec, whole))
+            folder.keep_tables(tables_of(context.spec.graph))
         try:
             # What earlier attempts have left is settled before this one adds to it.
             context.commits.start(context.spec, folder.commits, shared.logged, folder.storage, folder.check_lock)
+            shared.sources.begin()
+            undo.callback(shared.sources.end)
             kind = BatchAttempt if context.spec.batch_mode else StreamingAttempt
             attempt = kind(shared, payload, lifeline)
         except Exception as error:

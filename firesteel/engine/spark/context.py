@@ -15,13 +15,14 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from firesteel.common.parsing import parse_memory_bytes
 from firesteel.common.process_environment import JVM_FLAGS, LOG_LEVEL, MAKE_ARCHIVE, exported
 from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.settings import Settings
@@ -36,19 +37,39 @@ from firesteel.engine.spark.jvm_process import (
 )
 from firesteel.engine.spark.masters import AUTO, check_master, is_local
 from firesteel.engine.spark.output import forward_worker_output
-from firesteel.engine.spark.session_settings import CONTEXT, ELSEWHERE, FEW_ARENAS, LOCAL_CONTEXT, WORKER_MODULE
+from firesteel.engine.spark.session_settings import (
+    CONTEXT,
+    ELSEWHERE,
+    FEW_ARENAS,
+    FOR_NO_PAGE,
+    LOCAL_CONTEXT,
+    WORKER_MODULE,
+)
 from firesteel.engine.spark.spark_defaults import spark_defaults
 from firesteel.engine.spark.submit_settings import submitted_by_file
 from firesteel.engine.spark.warmup import warm_up_later
 from firesteel.errors import ConfigurationError, SetupError
 
-__all__ = ["forget_files_of_settings", "has_worker_module", "running_session", "start_spark", "with_master"]
+__all__ = [
+    "forget_files_of_settings",
+    "has_worker_module",
+    "of_a_session",
+    "running_session",
+    "start_facts",
+    "start_spark",
+    "with_master",
+]
 
 _DRIVER_MEMORY = "spark.driver.memory"
+logger = logging.getLogger("firesteel")
+
 _FOR_THE_LAUNCHER = tuple(
     f"spark.driver.{what}" for what in ("defaultJavaOptions", "extraJavaOptions", "extraClassPath", "extraLibraryPath")
 )
 """What Spark's own launcher puts on the JVM's command line. The home that is made here has none."""
+
+_LATER = ("spark.sql.streaming.minBatchesToRetain",)
+"""What a session of its own sets for each job, and Firesteel itself asks for."""
 
 _ours: Any = None
 """The connection to the JVM that was started here."""
@@ -110,7 +131,7 @@ def start_spark(settings: Settings, name: str, lasting: bool) -> SparkSession:
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     settings = with_master(settings)
     check_master(settings.master)
-    master = settings.master if settings.master != "local" else f"local[{os.cpu_count() or 1}]"
+    master = _full_name(settings.master)
     options = context_options(settings, name, _users_settings())
     java, home, environment = None, None, {}
     if not _others_jvm():
@@ -119,11 +140,10 @@ def start_spark(settings: Settings, name: str, lasting: bool) -> SparkSession:
         if home is not None and is_local(master):
             options.setdefault(*LOCAL_FILES)
         quick = settings.jit == "quick" or (settings.jit == "auto" and not lasting)
-        environment = _environment(java, home, options, quick)
-    threading.Thread(target=_preload, name="preload", daemon=True).start()
-    with no_jvm_left_behind(), own_interrupts(), exported(environment):
+        environment = _environment(java, home, options, quick, lasting)
+    with _preloading(), no_jvm_left_behind(), own_interrupts(), exported(environment):
         try:
-            session = _create(master, options, settings.spark, java is not None)
+            session = _created(master, options, settings.spark, home)
             remove_with_jvm(session.sparkContext._jvm, scratch_folder())
         except Exception as error:
             # As long as the JVM lives: its exceptions are asked for their texts there, so they are no causes either.
@@ -131,9 +151,28 @@ def start_spark(settings: Settings, name: str, lasting: bool) -> SparkSession:
     if java is not None:
         forward_worker_output(session.sparkContext._jvm)
         _skip_installed_sources(session.sparkContext._jvm)
-    if home is not None and not home.archive.exists():
+    if home is not None and home.takes_archive and not home.has_archive:
         warm_up_later(home)
     return session
+
+
+def _full_name(master: str) -> str:
+    return master if master != "local" else f"local[{os.cpu_count() or 1}]"
+
+
+def start_facts(settings: Settings) -> dict[str, str]:
+    """By name all that a Spark that is started now for a job with these settings, and a long time to run, would be
+    started with. Not the job's name, nor what can be set in a session or for a job later on."""
+    settings = with_master(settings)
+    options = context_options(settings, "", _users_settings())
+    java = find_java()
+    home = None if options.keys() & set(_FOR_THE_LAUNCHER) else spark_home(java)
+    variables = _environment(java, home, options, settings.jit == "quick", lasting=True, archive=False)
+    # The workers of a job learn the level from the job, too.
+    del variables[LOG_LEVEL]
+    asked = {key: value for key, value in settings.spark.items() if key not in _LATER}
+    named = {f"variable {name}": value for name, value in variables.items()}
+    return {**options, **asked, **named, "spark.master": _full_name(settings.master)}
 
 
 def context_options(settings: Settings, name: str, users: Mapping[str, str]) -> dict[str, str]:
@@ -148,12 +187,34 @@ def context_options(settings: Settings, name: str, users: Mapping[str, str]) -> 
     options |= {key: value for key, value in settings.spark.items() if not key.startswith("spark.sql.")}
     if settings.ui:
         options["spark.ui.enabled"] = "true"
+    if options["spark.ui.enabled"] == "false":
+        options = {**FOR_NO_PAGE, **options}
     if local:
         # Workers run this interpreter, and find what this process can import.
         options.setdefault("spark.pyspark.python", sys.executable)
         # Blocks of records, in a folder that only this user can open.
         options.setdefault("spark.local.dir", str(scratch_folder()))
     return options
+
+
+def _created(master: str, options: dict[str, str], asked: Mapping[str, str], home: SparkHome | None) -> SparkSession:
+    """The session. A JVM that does not start with the archive of classes is started once more without it."""
+    own = not _others_jvm()
+    flags = os.environ.get(JVM_FLAGS, "")
+    if home is None or str(home.archive) not in flags.partition("-XX:SharedArchiveFile=")[2]:
+        return _create(master, options, asked, own)
+    try:
+        return _create(master, options, asked, own)
+    except Exception as error:
+        if "JAVA_GATEWAY_EXITED" not in str(error):
+            raise
+        logger.warning("Spark's JVM did not start with the archive of classes %s, which is removed", home.archive)
+        # The next program makes another one.
+        home.stamp.unlink(missing_ok=True)
+        home.archive.unlink(missing_ok=True)
+        without = " ".join(flag for flag in flags.split() if not flag.startswith("-XX:SharedArchiveFile="))
+        with exported({JVM_FLAGS: without}):
+            return _create(master, options, asked, own)
 
 
 def _create(master: str, options: dict[str, str], asked: Mapping[str, str], own_jvm: bool) -> SparkSession:
@@ -170,22 +231,38 @@ def _create(master: str, options: dict[str, str], asked: Mapping[str, str], own_
             builder = builder.config(key, value)
     for key, value in asked.items():
         # Others are for the job's session alone.
-        if key.startswith("spark.sql.") and not _of_a_session(SparkContext._jvm, key):
+        if key.startswith("spark.sql.") and not of_a_session(SparkContext._jvm, key):
             builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
-def _of_a_session(jvm: Any, key: str) -> bool:
+def of_a_session(jvm: Any, key: str) -> bool:
     """Whether Spark knows an SQL setting and lets a session change it."""
     known = getattr(getattr(jvm.org.apache.spark.sql.internal, "SQLConf$"), "MODULE$")
     return bool(known.containsConfigKey(key) and not known.isStaticConfigKey(key))
 
 
-def _preload() -> None:
+@contextlib.contextmanager
+def _preloading() -> Iterator[None]:
     """Loads what PySpark will load for the first batch. This process has nothing else to do while the JVM starts."""
-    for name in ("pyarrow", "pandas", "pyspark.sql.streaming.stateful_processor"):
-        with contextlib.suppress(Exception):
-            importlib.import_module(name)
+    enough = threading.Event()
+
+    def load() -> None:
+        for name in ("pyarrow", "pandas", "pyspark.sql.streaming.stateful_processor"):
+            if not enough.is_set():
+                with contextlib.suppress(Exception):
+                    importlib.import_module(name)
+
+    thread = threading.Thread(target=load, name="preload", daemon=True)
+    thread.start()
+    try:
+        yield
+    except BaseException:
+        # The interpreter is about to end. Modules run code, and by that a thread that still loads some has CPython
+        # forget that it was Ctrl-C that ended the program: its exit status would be that of a failure.
+        enough.set()
+        thread.join()
+        raise
 
 
 def _skip_installed_sources(jvm: Any) -> None:
@@ -209,7 +286,9 @@ def forget_files_of_settings(context: SparkContext) -> None:
             files.set(context._jsc.hadoopConfiguration(), None)
 
 
-def _environment(java: Java, home: SparkHome | None, options: Mapping[str, str], quick: bool) -> dict[str, str]:
+def _environment(
+    java: Java, home: SparkHome | None, options: Mapping[str, str], quick: bool, lasting: bool, archive: bool = True
+) -> dict[str, str]:
     """What the JVM, and workers through it, learn from their environment."""
     defaults = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, **dict([FEW_ARENAS])}
     variables = {name: os.environ.get(name, value) for name, value in defaults.items()}
@@ -218,7 +297,7 @@ def _environment(java: Java, home: SparkHome | None, options: Mapping[str, str],
     if home is None:
         return variables
     variables["SPARK_HOME"] = str(home.path)
-    flags = [f"-Xmx{options.get(_DRIVER_MEMORY, '1g')}", *temporary_folder_flag(scratch_folder())]
+    flags = [*_heap_flags(options.get(_DRIVER_MEMORY, "1g"), lasting), *temporary_folder_flag(scratch_folder())]
     if quick:
         # Without the compiler that takes its time Spark starts a fifth faster; but a count of millions then takes a
         # fifth longer, and a call of the state store three times as long.
@@ -226,10 +305,24 @@ def _environment(java: Java, home: SparkHome | None, options: Mapping[str, str],
     making = os.environ.get(MAKE_ARCHIVE)
     if making:
         flags.append(f"-XX:ArchiveClassesAtExit={making}")
-    elif home.archive.exists():
+    elif archive and home.has_archive:
         flags.append(f"-XX:SharedArchiveFile={home.archive}")
     variables[JVM_FLAGS] = " ".join(flags)
     return variables
+
+
+def _heap_flags(most: str, lasting: bool) -> list[str]:
+    """The heap, at most and at first.
+
+    What a small batch leaves behind, Spark's broadcasts above all, is found by full collections only. Such a one takes
+    0.2 s, in which nothing else goes on, and comes every 10 s with a heap of 256 MB, every minute with 512 MB.
+
+    >>> _heap_flags("1g", lasting=True), _heap_flags("1g", lasting=False), _heap_flags("300m", lasting=True)
+    (['-Xmx1g', '-Xms512m'], ['-Xmx1g', '-Xms256m'], ['-Xmx300m'])
+    """
+    first = "512m" if lasting else "256m"
+    roomy = parse_memory_bytes(most) >= parse_memory_bytes(first)
+    return [f"-Xmx{most}", *([f"-Xms{first}"] if roomy else [])]
 
 
 def _setup_error(error: Exception, master: str, options: Mapping[str, str]) -> Exception:

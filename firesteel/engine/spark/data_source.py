@@ -144,8 +144,10 @@ class _StreamReader(DataSourceStreamReader):
     def stop(self) -> None:
         if self._coordinator is not None:
             self._coordinator.stop()
-        if sys.exc_info()[0] is EOFError:
-            # The query has ended and closed the line. PySpark's loop would take that for a failure and print a trace.
+        if isinstance(sys.exception(), (EOFError, ConnectionError)):
+            # The query has ended and closed the line, or reset it if something was still to be read. PySpark's loop
+            # would take that for a failure and print a trace. What fails in here does not come as one of these: see
+            # carried().
             os._exit(0)
 
 

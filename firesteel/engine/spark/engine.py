@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from firesteel.engine.backends import backend_name
 from firesteel.engine.commit_log import job_id_of
+from firesteel.engine.driver_sources import DriverSources
 from firesteel.engine.folder_lock import Holder
 from firesteel.engine.imports import IMPORTS
 from firesteel.engine.job_context import JobContext
@@ -82,7 +83,8 @@ class SparkEngine(Engine):
         restore = find_restore(context, lambda path: _readable(session, path, directory))
         link = CoordinatorLink(directory, folder.sources)
         context.at_end.add(context.commits.end)
-        shared = SharedByAttempts(context, session, folder, directory, files, link, restore)
+        sources = DriverSources(context.spec.graph.graph, folder.sources, restore)
+        shared = SharedByAttempts(context, session, folder, directory, files, link, restore, sources)
         return SparkJob(shared, packed if context.spec is spec else None)
 
 

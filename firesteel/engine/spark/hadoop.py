@@ -13,8 +13,13 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from firesteel.filesystems import StorageOptions, hadoop_uri
+from firesteel.filesystems.paths import scheme_of
 
 __all__ = ["HadoopStorage", "hadoop_options"]
+
+WHOLE_OBJECTS = ("s3a", "gs")
+"""File systems on which a file appears, or is replaced, in one step when it is closed. Renaming is none there: the file
+that was there is deleted, another one is copied, and who dies in between has lost both."""
 
 
 def hadoop_options(session: SparkSession, settings: Mapping[str, str]) -> StorageOptions:
@@ -76,6 +81,9 @@ class HadoopStorage:
         raise AssertionError("the last attempt returns or raises")
 
     def write(self, path: str, content: bytes) -> None:
+        if scheme_of(hadoop_uri(path)) in WHOLE_OBJECTS:
+            self.overwrite(path, content)
+            return
         system, place = self._of(path)
         try:
             parent = place.getParent()
@@ -98,16 +106,26 @@ class HadoopStorage:
         system, place = self._of(path)
         try:
             self.make_folder(place.getParent().toString())
-            stream = system.create(place, False)
-            try:
-                stream.write(bytearray(content))
-            finally:
-                stream.close()
+            self._fill(system.create(place, False), content)
         except Py4JJavaError as error:
             if "FileAlreadyExists" in error.java_exception.getClass().getName():
                 return False
             raise _translated(path, error) from error
         return True
+
+    def overwrite(self, path: str, content: bytes) -> None:
+        system, place = self._of(path)
+        try:
+            self._fill(system.create(place, True), content)
+        except Py4JJavaError as error:
+            raise _translated(path, error) from error
+
+    @staticmethod
+    def _fill(stream: Any, content: bytes) -> None:
+        try:
+            stream.write(bytearray(content))
+        finally:
+            stream.close()
 
     def make_folder(self, path: str) -> None:
         system, place = self._of(path)

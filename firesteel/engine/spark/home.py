@@ -13,6 +13,7 @@ Everything is named by a digest of what it depends on (Java, PySpark, flags, thi
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -41,7 +42,6 @@ _FLAGS = [
     "-XX:-UsePerfData",
     # Spark's classes need more than the default threshold: without this a start has several full collections.
     "-XX:MetaspaceSize=256m",
-    "-Xms256m",
     "-Xshare:auto",
     "-Xlog:disable",
     "-Xlog:all=error:stderr",
@@ -84,10 +84,42 @@ class SparkHome:
     """Where the made Spark home is, and its archive of classes."""
 
     path: Path
+    java: Java
 
     @property
     def archive(self) -> Path:
         return self.path / "classes.jsa"
+
+    @property
+    def stamp(self) -> Path:
+        """What the archive was made of, written after it."""
+        return self.path / "classes.stamp"
+
+    @property
+    def made_of(self) -> str:
+        """Names, sizes and times of the JVM and of Spark's jars. With others a JVM ignores the archive: PySpark was
+        installed once more, or Java was updated in its place."""
+        libraries = [self.java.home / "lib" / "modules", self.java.home / "lib" / "server" / "libjvm.so"]
+        with contextlib.suppress(OSError):
+            libraries += sorted((self.path / "jars").iterdir())
+        found = hashlib.blake2b(digest_size=16)
+        for library in libraries:
+            with contextlib.suppress(OSError):
+                known = library.stat()
+                found.update(f"{library.name} {known.st_size} {known.st_mtime_ns}\n".encode())
+        return found.hexdigest()
+
+    @property
+    def has_archive(self) -> bool:
+        """Whether there is an archive that a JVM can use. The launcher splits its flags at white space."""
+        try:
+            return self.archive.exists() and self.stamp.read_text() == self.made_of and self.takes_archive
+        except OSError:
+            return False
+
+    @property
+    def takes_archive(self) -> bool:
+        return not any(letter.isspace() for letter in str(self.path))
 
     @property
     def arguments(self) -> Path:
@@ -112,7 +144,7 @@ def spark_home(java: Java) -> SparkHome | None:
             _make(path, original, java)
     except (OSError, subprocess.SubprocessError):
         return None
-    return SparkHome(path)
+    return SparkHome(path, java)
 
 
 def _make(path: Path, original: Path, java: Java) -> None:
@@ -145,9 +177,10 @@ def _make(path: Path, original: Path, java: Java) -> None:
         submit.chmod(0o755)
         os.rename(draft, path)
         _remove_orphans(path.parent)
-    except (OSError, subprocess.SubprocessError):
+    except BaseException as error:
+        # Ctrl-C leaves nothing behind either.
         shutil.rmtree(draft, ignore_errors=True)
-        if not (path / "bin" / "spark-submit").exists():
+        if not isinstance(error, OSError | subprocess.SubprocessError) or not (path / "bin" / "spark-submit").exists():
             raise
 
 

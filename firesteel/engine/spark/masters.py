@@ -48,7 +48,7 @@ def check_name(master: str) -> None:
     >>> check_name("memroy")
     Traceback (most recent call last):
     firesteel.errors.ConfigurationError: There is no master 'memroy'. Did you mean 'memory'? Known are: memory (one \
-process, without Spark), local, local[N], spark://host:port, yarn, k8s://https://host:port.
+process, without Spark), local, local[N], yarn, spark://host:port, k8s://https://host:port.
     """
     if not _NAME.fullmatch(master):
         close = difflib.get_close_matches(master.strip().lower(), _EXAMPLES, n=1, cutoff=0.6)

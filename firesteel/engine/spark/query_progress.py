@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["durations_of", "progress_after", "sizes_of"]
+__all__ = ["durations_of", "is_reported", "progress_after", "sizes_of"]
 
 PARTS = {
     "latestOffset": "latest_offset",
@@ -35,6 +35,12 @@ def progress_after(query: Any, batch: int) -> dict[int, dict[str, Any]]:
             if "addBatch" in report["durationMs"]:
                 found[int(report["batchId"])] = report
     return found
+
+
+def is_reported(query: Any, batch: int) -> bool:
+    """Whether Spark is done with a batch: it reports one after it has logged it."""
+    report = query._jsq.lastProgress()
+    return report is not None and int(report.batchId()) >= batch
 
 
 def sizes_of(report: Mapping[str, Any]) -> dict[str, int]:

@@ -99,6 +99,7 @@ class SparkSavepoints:
 
     def _write(self, batch: int, target: Place, drained: bool) -> None:
         # Loads Arrow, which the start of a job need not wait for.
+        from firesteel.engine.savepoints.tables import tables_of
         from firesteel.engine.savepoints.writing import complete
         from firesteel.engine.spark.savepoints import write_state
 
@@ -113,7 +114,8 @@ class SparkSavepoints:
         if progress.batch_time == offset["time"]:
             # The offset knows event time as it was before the batch, the driver as it was after it.
             offset = {**offset, "kept": {**offset.get("kept", {}), **progress.kept}}
-        complete(target, outline(known, context.job_id, batch, offset, drained), parts)
+        manifest = outline(known, context.job_id, batch, offset, drained)
+        complete(target, manifest, parts, tables_of(context.spec.graph))
 
     def _first_commit(self, attempt: StreamingAttempt) -> int:
         """The last batch in Spark's log; waits for the first one."""

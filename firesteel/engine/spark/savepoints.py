@@ -48,7 +48,8 @@ def savepoint_of_checkpoint(session: SparkSession, path: str, target: Place, sto
     stages = max(entry.stage for entry in known.operators)
     parts = write_state(session, folder.query, batch, stages, known.width, target)
     copy_sources(folder.sources, target)
-    complete(target, outline(known, "", batch, _after(folder.offset(batch), folder.sources)), parts)
+    manifest = outline(known, "", batch, _after(folder.offset(batch), folder.sources))
+    complete(target, manifest, parts, folder.kept_tables())
 
 
 def _after(offset: dict[str, Any], sources: str) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from firesteel.engine.spark.callbacks import not_a_failed_batch
 from firesteel.engine.spark.context import running_session, start_spark
 from firesteel.engine.spark.masters import is_local
 from firesteel.engine.spark.session_settings import FILE_MANAGER, WORKER_MODULE, session_settings
+from firesteel.engine.spark.warm_spark import bring_back
 
 __all__ = [
     "active_queries",
@@ -130,7 +131,7 @@ class _Sessions:
             )
 
     def _warn_of_settings(self, asked: Mapping[str, str]) -> None:
-        without_effect = sorted(key for key, value in asked.items() if self.conf.get(key) != value)
+        without_effect = sorted(key for key, value in asked.items() if not _has_effect(key, value, self.conf))
         if without_effect:
             logger.warning(
                 "Spark runs already, so these settings of the job have no effect: %s. They count when they are set for "
@@ -139,12 +140,34 @@ class _Sessions:
             )
 
 
+_PATHS = ("spark.jars", "spark.files", "spark.archives", "spark.submit.pyFiles")
+
+
+def _has_effect(key: str, value: str, running: Mapping[str, str]) -> bool:
+    """Whether an application has a setting of a job. Spark puts flags of its own in front of those for JVMs, and makes
+    URIs of paths.
+
+    >>> key = "spark.executor.extraJavaOptions"
+    >>> _has_effect(key, "-XX:+UseSerialGC", {key: "--add-opens=a=b -XX:+UseSerialGC"})
+    True
+    >>> _has_effect("spark.executor.memory", "1g", {"spark.executor.memory": "2 1g"})
+    False
+    >>> _has_effect("spark.jars", "/a.jar,/b.jar", {"spark.jars": "file:///a.jar,file:///b.jar"})
+    True
+    """
+    found = running.get(key)
+    if found is not None and key in _PATHS:
+        found, value = found.replace("file://", ""), value.replace("file://", "")
+    return found == value or (found is not None and key.endswith("JavaOptions") and found.endswith(f" {value}"))
+
+
 _sessions: _Sessions | None = None
 
 
 def _of_spark(settings: Settings, name: str, lasting: bool) -> tuple[_Sessions, bool]:
     """The sessions of the running context, or of a new one, and whether it is new."""
     global _sessions
+    bring_back(settings)
     root = running_session(settings)
     fresh = root is None
     if root is None:

@@ -14,6 +14,7 @@ __all__ = [
     "ELSEWHERE",
     "FEW_ARENAS",
     "FILE_MANAGER",
+    "FOR_NO_PAGE",
     "LOCAL_CONTEXT",
     "REQUIRED",
     "SESSION",
@@ -33,6 +34,15 @@ CONTEXT = {
     "spark.python.worker.reuse": "true",
     WORKER_MODULE[0]: WORKER_MODULE[1],
 }
+
+FOR_NO_PAGE = {
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "200",
+    "spark.sql.ui.retainedExecutions": "20",
+}
+"""How much Spark remembers of what is done. Its defaults are for its page: a thousand jobs, stages and queries, that is
+a minute and a half of small batches, and thirty megabytes that every full collection goes through."""
 
 FEW_ARENAS = ("MALLOC_ARENA_MAX", "2")
 """The C library gives threads heaps of their own, and Spark's state server is a new thread in every batch: what RocksDB

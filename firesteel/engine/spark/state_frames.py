@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -31,10 +31,25 @@ def own_session() -> SparkSession:
     return get_session(Settings(spark={"spark.sql.execution.arrow.maxRecordsPerBatch": "10000"}), "state processor")
 
 
-def read_frame(files: list[str], schema: pa.Schema) -> DataFrame:
+class Shown(Protocol):
+    """Makes rows as they are shown of rows as they are stored."""
+
+    schema: pa.Schema
+
+    def batch(self, stored: pa.RecordBatch) -> pa.RecordBatch: ...
+
+
+def read_frame(files: list[str], schema: pa.Schema, shown: Shown | None = None) -> DataFrame:
     declared = from_arrow_schema(schema)
     session = own_session()
-    return session.read.schema(declared).parquet(*files) if files else session.createDataFrame([], declared)
+    frame = session.read.schema(declared).parquet(*files) if files else session.createDataFrame([], declared)
+    if shown is None:
+        return frame
+
+    def show(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return map(shown.batch, batches)
+
+    return frame.mapInArrow(show, from_arrow_schema(shown.schema))
 
 
 def write_frame(frame: DataFrame, state: StateId, target: Place, folder: str) -> tuple[PartFile, ...]:

@@ -7,9 +7,11 @@ export const session = signal("unknown");
 export const connected = signal(true);
 
 export class ApiError extends Error {
-  constructor(message, status) {
+  constructor(message, status, answer = null) {
     super(message);
     this.status = status;
+    /** All that the server said. */
+    this.answer = answer;
   }
 }
 
@@ -33,7 +35,7 @@ export async function call(path, options = {}) {
   if (!response.ok) {
     const said = answer?.errors?.filter(Boolean) ?? [];
     if (response.status === 403 && !said.length) said.push("This token may look at jobs, but not change anything.");
-    throw new ApiError(String(said[0] ?? `The server answered ${response.status} ${response.statusText}`).split("\n")[0], response.status);
+    throw new ApiError(String(said[0] ?? `The server answered ${response.status} ${response.statusText}`).split("\n")[0], response.status, answer);
   }
   return answer;
 }

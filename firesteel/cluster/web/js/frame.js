@@ -35,7 +35,7 @@ export function Login() {
 }
 
 const list = [
-  ["g then j", "jobs"], ["g then w", "workers"], ["g then s", "submit a program"], ["/", "filter or search"],
+  ["g then j", "jobs"], ["g then w", "workers"], ["g then s", "submit a program"], ["g then q", "SQL"], ["/", "filter or search"],
   ["1 … 9, 0", "tabs of a job"], ["t", "dark or light"], ["← ↑ → ↓ + − 0", "move and zoom a graph that has the focus"], ["?", "this list"],
 ];
 

@@ -4,6 +4,8 @@ import { Help, Login } from "./frame.js";
 import { JobPage } from "./job.js";
 import { Overview } from "./overview.js";
 import { go, href, route } from "./router.js";
+import { leave } from "./sql/session.js";
+import { SqlPage } from "./sql/page.js";
 import { Submit } from "./submit.js";
 import { Toasts, html, render, signal, useEffect } from "./ui.js";
 import { Workers } from "./workers.js";
@@ -27,6 +29,7 @@ function keys(event) {
   if (afterG && event.key === "j") go();
   else if (afterG && event.key === "w") go("workers");
   else if (afterG && event.key === "s") go("submit");
+  else if (afterG && event.key === "q") go("sql");
   else if (event.key === "g") leader = Date.now();
   else if (event.key === "t") switchTheme();
   else if (event.key === "?") help.value = true;
@@ -38,10 +41,11 @@ function keys(event) {
   }
 }
 
-const pages = { jobs: JobPage, workers: Workers, submit: Submit };
-const links = [["Jobs", []], ["Workers", ["workers"]], ["Submit", ["submit"]]];
+const pages = { jobs: JobPage, workers: Workers, submit: Submit, sql: SqlPage };
+const links = [["Jobs", []], ["Workers", ["workers"]], ["Submit", ["submit"]], ["SQL", ["sql"]]];
 
 async function signOut() {
+  await leave();
   await send("POST", "firesteel/v1/logout").catch(() => {});
   session.value = "needed";
 }
@@ -60,11 +64,11 @@ function App() {
     <header class="top">
       <a class="brand" href="#/" title=${about.value?.["flink-revision"] ?? "Firesteel"}><img src="web/icon.svg" alt="" /><span>Firesteel</span></a>
       <nav aria-label="Pages">
-        ${links.map(([label, to]) => html`<a key=${label} href=${href(...to)} aria-current=${here === to[0] ? "page" : null}>${label}</a>`)}
+        ${links.filter(([label]) => label !== "SQL" || !about.value?.features?.["web-history"]).map(([label, to]) => html`<a key=${label} href=${href(...to)} aria-current=${here === to[0] ? "page" : null}>${label}</a>`)}
       </nav>
       <div class="end">
         <span class="live ${connected.value ? "" : "off"}"><span>${connected.value ? "Live" : "No answer"}</span></span>
-        <button class="quiet" onClick=${() => { help.value = true; }} aria-label="Keys" title="Keys (?)">?</button>
+        <button class="quiet hide-small" onClick=${() => { help.value = true; }} aria-label="Keys" title="Keys (?)">?</button>
         <button class="quiet" onClick=${switchTheme} aria-label="Switch theme" title="Dark or light (t)">${themed.value === "dark" ? "☀" : "☾"}</button>
         ${wanted === "open" && html`<button class="quiet" onClick=${signOut}>Sign out</button>`}
       </div>
