@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,22 +26,22 @@ __all__ = [
 ]
 
 
-class Aggregator:
+class Aggregator(ABC):
     """Puts together what functions give it during a superstep; in the next one all of them can read the result.
 
     Each block has an aggregator of its own. Their results are put together by one more, so ``aggregate`` has to take
     results, too. One of your own has these three methods.
     """
 
+    @abstractmethod
     def reset(self) -> None:
         """Begins a superstep."""
-        raise NotImplementedError
 
-    def aggregate(self, value: Any) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def aggregate(self, value: Any) -> None: ...
 
-    def get_aggregate(self) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def get_aggregate(self) -> Any: ...
 
 
 class _FoldAggregator(Aggregator):
@@ -126,6 +127,7 @@ class IterationConfiguration:
         self._broadcast: dict[str, DataFrame | list[Any]] = {}
         self._checkpoints = Checkpoints()
         self._number_of_vertices = False
+        self._degrees = False
 
     def set_name(self, name: str) -> None:
         """The name of the iteration's jobs in Spark's web page."""
@@ -186,6 +188,10 @@ class IterationConfiguration:
     @property
     def checkpoints(self) -> Checkpoints:
         return self._checkpoints
+
+    @property
+    def wants_degrees(self) -> bool:
+        return self._degrees
 
     @property
     def wants_number_of_vertices(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 
-class GraphGenerator:
+class GraphGenerator(ABC):
     """A graph that ``generate()`` makes. Ids are whole numbers, values are none."""
 
     def __init__(self, env: Any = None) -> None:
@@ -40,8 +41,8 @@ class GraphGenerator:
         self._parallelism = at_least(parallelism, 1, "The parallelism of a generator")
         return self
 
-    def shape(self) -> Shape:
-        raise NotImplementedError
+    @abstractmethod
+    def shape(self) -> Shape: ...
 
     def generate(self) -> Graph:
         session = session_of(self._env)

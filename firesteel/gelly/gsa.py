@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from firesteel.gelly.configuration import IterationConfiguration
 from firesteel.gelly.iteration import Types, bind, check_iterations, run_functions
 from firesteel.gelly.messages import BlockEdges, IterationFunction, Outgoing
-from firesteel.gelly.spargel import GatherFunction as _Gather
-from firesteel.gelly.spargel import ScatterFunction as _Scatter
-from firesteel.gelly.spargel import ScatterGatherConfiguration, ScatterGatherProgram
+from firesteel.gelly.spargel import ScatterGatherConfiguration, ScatterGatherRounds
 
 if TYPE_CHECKING:
     from firesteel.gelly.graph import Graph
@@ -39,15 +38,15 @@ class GSAConfiguration(ScatterGatherConfiguration):
 class GatherFunction(IterationFunction):
     """What a vertex gathers from a neighbour; asked in the first superstep for all, later for those that changed."""
 
-    def gather(self, neighbor: Neighbor) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def gather(self, neighbor: Neighbor) -> Any: ...
 
 
 class SumFunction(IterationFunction):
     """Adds up two values that were gathered. It has to be associative and commutative."""
 
-    def sum(self, first: Any, second: Any) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def sum(self, first: Any, second: Any) -> Any: ...
 
 
 class ApplyFunction(IterationFunction):
@@ -55,14 +54,14 @@ class ApplyFunction(IterationFunction):
 
     _new: list[Any]
 
-    def apply(self, new_value: Any, current_value: Any) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def apply(self, new_value: Any, current_value: Any) -> None: ...
 
     def set_result(self, result: Any) -> None:
         self._new.append(result)
 
 
-class _Program(ScatterGatherProgram):
+class _Program(ScatterGatherRounds):
     def __init__(
         self,
         functions: tuple[GatherFunction, SumFunction, ApplyFunction],
@@ -71,7 +70,7 @@ class _Program(ScatterGatherProgram):
         parameters: IterationConfiguration,
         vertices: int | None,
     ) -> None:
-        super().__init__(_Scatter(), _Gather(), maximum, types, parameters, vertices)
+        super().__init__(maximum, types, parameters, vertices)
         self.gather_function, self.sum_function, self.apply_function = functions
 
     def combine(self, messages: list[Any]) -> Any:

@@ -15,7 +15,7 @@ from firesteel.gelly.configuration import IterationConfiguration
 from firesteel.gelly.elements import EdgeDirection
 from firesteel.gelly.failures import user_errors
 from firesteel.gelly.layout import blocks_for, cores_of, lay_out
-from firesteel.gelly.messages import BlockEdges, IterationContext, IterationFunction
+from firesteel.gelly.messages import BlockEdges, Degrees, IterationContext, IterationFunction
 from firesteel.gelly.supersteps import BlockProgram, run_supersteps
 from firesteel.gelly.values import from_column, to_column
 
@@ -41,6 +41,8 @@ class Types:
     """Whether blocks have the edges in the other direction."""
     both: bool
     """Whether they have them in both, and a mark in the value of each."""
+    degrees: bool = False
+    """Whether blocks have, beside the value of each vertex, how many edges end and begin there."""
 
 
 class FunctionProgram(BlockProgram):
@@ -53,7 +55,16 @@ class FunctionProgram(BlockProgram):
         self._vertices = vertices
 
     def start(self, block: Block) -> Any:
-        return from_column(block.values, self.types.vertex), list(range(block.size))
+        values: Any = block.values
+        own = values.field(0) if self.types.degrees else values
+        return from_column(own, self.types.vertex), list(range(block.size))
+
+    def degrees(self, block: Block) -> Degrees | None:
+        """Of the block's vertices, where the configuration asks for them."""
+        if not self.types.degrees:
+            return None
+        values: Any = block.values
+        return Degrees(values.field(1).to_pylist(), values.field(2).to_pylist())
 
     def edges(self, block: Block) -> BlockEdges:
         types = self.types
@@ -119,7 +130,10 @@ def run_functions(
         laid_edges.schema["value"].dataType,
         flipped,
         both,
+        parameters.wants_degrees,
     )
+    if types.degrees:
+        vertices = _with_degrees(graph)
     blocks = parameters.get_parallelism() or blocks_for(count, _EDGES_PER_BLOCK, cores_of(vertices))
     layout = lay_out(vertices, laid_edges, blocks, by_source=True, edge_value=True, vertex_value=True)
     schema = T.StructType([T.StructField("id", types.id), T.StructField("value", types.vertex)])
@@ -130,6 +144,14 @@ def run_functions(
     finally:
         layout.release()
     return type(graph)(result, edges)
+
+
+def _with_degrees(graph: Graph) -> DataFrame:
+    """Vertices whose values have two fields more: how many edges end there, and how many begin."""
+    incoming = graph.in_degrees().withColumnRenamed("degree", "incoming")
+    outgoing = graph.out_degrees().withColumnRenamed("degree", "outgoing")
+    joined = graph.get_vertices().join(incoming, "id").join(outgoing, "id")
+    return joined.select("id", F.struct("value", "incoming", "outgoing").alias("value"))
 
 
 def _directed(edges: DataFrame, direction: EdgeDirection) -> DataFrame:

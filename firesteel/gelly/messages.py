@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from firesteel.gelly.elements import Edge
 from firesteel.gelly.hashing import spark_hash
 from firesteel.gelly.values import from_column
 
-__all__ = ["BlockEdges", "IterationContext", "IterationFunction", "Outgoing", "received"]
+__all__ = ["BlockEdges", "Degrees", "IterationContext", "IterationFunction", "Outgoing", "SendingFunction", "received"]
 
 
 class IterationContext:
@@ -36,15 +38,15 @@ class IterationContext:
         self.vertices = vertices
 
 
-class IterationFunction:
+class IterationFunction(ABC):
     """What functions of all iterations have. They are copied to the workers for every superstep."""
 
     _context: IterationContext
 
-    def pre_superstep(self) -> None:
+    def pre_superstep(self) -> None:  # noqa: B027 - optional to override
         """Called before the vertices of a block, in every superstep."""
 
-    def post_superstep(self) -> None:
+    def post_superstep(self) -> None:  # noqa: B027 - optional to override
         """Called after them."""
 
     def get_superstep_number(self) -> int:
@@ -74,6 +76,14 @@ def _named(known: dict[str, Any], name: str, what: str, method: str) -> Any:
     if name not in known:
         raise ProgramError(f"There is no {what} {name!r}; {method} of the iteration's configuration makes one.")
     return known[name]
+
+
+@dataclass(frozen=True)
+class Degrees:
+    """How many edges end and begin at each of a block's vertices."""
+
+    incoming: list[int]
+    outgoing: list[int]
 
 
 class BlockEdges:
@@ -166,6 +176,28 @@ class Outgoing:
             number = spark_hash(target, self._id_type) % (len(starts) - 1)
             found.setdefault(number, ([], [], []))[2].append((target, messages))
         return dict(found)
+
+
+class SendingFunction(IterationFunction):
+    """What functions have that send messages."""
+
+    _edges: BlockEdges
+    _outgoing: Outgoing
+    _vertex: int
+
+    def get_edges(self) -> Iterator[Edge]:
+        """The edges that the vertex sends messages along, as they are in the graph."""
+        return self._edges.of(self._vertex)
+
+    def send_message_to_all_neighbors(self, message: Any) -> None:
+        """Sends a message along each edge."""
+        edges = self._edges
+        for place in edges.places[edges.offsets[self._vertex] : edges.offsets[self._vertex + 1]]:
+            self._outgoing.to_place(place, message)
+
+    def send_message_to(self, target: Any, message: Any) -> None:
+        """Sends a message to any vertex."""
+        self._outgoing.to_vertex(target, message)
 
 
 def received(block: Block, ids: list[Any], inbox: dict[int, Any]) -> dict[int, list[Any]]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from firesteel.errors import ProgramError
 from firesteel.gelly.blocks import Block
 from firesteel.gelly.configuration import IterationConfiguration
-from firesteel.gelly.elements import Edge, Vertex
+from firesteel.gelly.elements import Vertex
 from firesteel.gelly.iteration import FunctionProgram, Types, bind, check_iterations, run_functions
-from firesteel.gelly.messages import BlockEdges, IterationFunction, Outgoing, received
+from firesteel.gelly.messages import Outgoing, SendingFunction, received
 from firesteel.gelly.supersteps import Outcome
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class VertexCentricConfiguration(IterationConfiguration):
     """How a vertex-centric iteration runs."""
 
 
-class ComputeFunction(IterationFunction):
+class ComputeFunction(SendingFunction):
     """What a vertex does in a superstep. In the first it is called for all vertices, later for those with messages.
 
     The iteration ends when no messages are sent.
@@ -39,34 +40,17 @@ class ComputeFunction(IterationFunction):
                         self.send_message_to(edge.target, distance + edge.value)
     """
 
-    _edges: BlockEdges
-    _outgoing: Outgoing
-    _vertex: int
     _new: list[Any]
 
-    def compute(self, vertex: Vertex, messages: Iterator[Any]) -> None:
-        raise NotImplementedError
-
-    def get_edges(self) -> Iterator[Edge]:
-        """The edges that begin at the vertex."""
-        return self._edges.of(self._vertex)
+    @abstractmethod
+    def compute(self, vertex: Vertex, messages: Iterator[Any]) -> None: ...
 
     def set_new_vertex_value(self, value: Any) -> None:
         """The vertex has this value from now on."""
         self._new.append(value)
 
-    def send_message_to_all_neighbors(self, message: Any) -> None:
-        """Sends a message along each edge."""
-        edges = self._edges
-        for place in edges.places[edges.offsets[self._vertex] : edges.offsets[self._vertex + 1]]:
-            self._outgoing.to_place(place, message)
 
-    def send_message_to(self, target: Any, message: Any) -> None:
-        """Sends a message to any vertex, in the next superstep."""
-        self._outgoing.to_vertex(target, message)
-
-
-class MessageCombiner:
+class MessageCombiner(ABC):
     """Puts messages for the same vertex together before they are sent: gives one that stands for all.
 
     ::
@@ -78,8 +62,8 @@ class MessageCombiner:
 
     _combined: list[Any]
 
-    def combine_messages(self, messages: Iterable[Any]) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def combine_messages(self, messages: Iterable[Any]) -> Any: ...
 
     def send_combined_message(self, message: Any) -> None:
         """To be called once; the message may be returned instead."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from firesteel.gelly.blocks import Block
 from firesteel.gelly.configuration import IterationConfiguration
-from firesteel.gelly.elements import Edge, EdgeDirection, Vertex
+from firesteel.gelly.elements import EdgeDirection, Vertex
 from firesteel.gelly.iteration import FunctionProgram, Types, bind, check_iterations, run_functions
-from firesteel.gelly.messages import BlockEdges, IterationFunction, Outgoing, received
+from firesteel.gelly.messages import BlockEdges, Degrees, IterationFunction, Outgoing, SendingFunction, received
 from firesteel.gelly.supersteps import Outcome
 
 if TYPE_CHECKING:
@@ -32,45 +33,50 @@ class ScatterGatherConfiguration(IterationConfiguration):
     def get_direction(self) -> EdgeDirection:
         return self._direction
 
+    def set_opt_degrees(self, wanted: bool) -> None:
+        """Whether functions may ask for a vertex's degrees: that costs a count of all edges, once."""
+        self._degrees = wanted
 
-class ScatterFunction(IterationFunction):
-    """What a vertex sends: all of them in the first superstep, later those whose value was set in the one before."""
+    def is_opt_degrees(self) -> bool:
+        return self._degrees
 
-    _edges: BlockEdges
-    _outgoing: Outgoing
+
+class _VertexFunction(IterationFunction):
+    """What both functions know of the vertex that they are called for."""
+
+    _degrees_of: Degrees | None
     _vertex: int
 
-    def send_messages(self, vertex: Vertex) -> None:
-        raise NotImplementedError
+    def get_in_degree(self) -> int:
+        """How many edges of the graph end at the vertex, with ``set_opt_degrees(True)``; -1 otherwise."""
+        return -1 if self._degrees_of is None else self._degrees_of.incoming[self._vertex]
 
-    def get_edges(self) -> Iterator[Edge]:
-        """The edges of the vertex in the iteration's direction, as they are in the graph."""
-        return self._edges.of(self._vertex)
-
-    def send_message_to_all_neighbors(self, message: Any) -> None:
-        edges = self._edges
-        for place in edges.places[edges.offsets[self._vertex] : edges.offsets[self._vertex + 1]]:
-            self._outgoing.to_place(place, message)
-
-    def send_message_to(self, target: Any, message: Any) -> None:
-        """Sends a message to any vertex."""
-        self._outgoing.to_vertex(target, message)
+    def get_out_degree(self) -> int:
+        """How many edges of the graph begin at the vertex, with ``set_opt_degrees(True)``; -1 otherwise."""
+        return -1 if self._degrees_of is None else self._degrees_of.outgoing[self._vertex]
 
 
-class GatherFunction(IterationFunction):
+class ScatterFunction(_VertexFunction, SendingFunction):
+    """What a vertex sends: all of them in the first superstep, later those whose value was set in the one before."""
+
+    @abstractmethod
+    def send_messages(self, vertex: Vertex) -> None: ...
+
+
+class GatherFunction(_VertexFunction):
     """What a vertex makes of its messages. The iteration ends when no vertex gets a new value."""
 
     _new: list[Any]
 
-    def update_vertex(self, vertex: Vertex, in_messages: Iterator[Any]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def update_vertex(self, vertex: Vertex, in_messages: Iterator[Any]) -> None: ...
 
     def set_new_vertex_value(self, value: Any) -> None:
         """The vertex has this value from now on, and sends messages in the next superstep."""
         self._new.append(value)
 
 
-class ScatterGatherProgram(FunctionProgram):
+class ScatterGatherRounds(FunctionProgram):
     """A round of blocks gathers for one superstep and scatters for the next, so a superstep is one job of Spark.
 
     Where aggregators are registered it takes two: a vertex that scatters may ask for what was gathered everywhere.
@@ -79,16 +85,15 @@ class ScatterGatherProgram(FunctionProgram):
 
     def __init__(
         self,
-        scatter: ScatterFunction,
-        gather: GatherFunction,
         maximum: int,
         types: Types,
         parameters: IterationConfiguration,
         vertices: int | None,
     ) -> None:
         super().__init__(types, parameters, vertices)
-        self.scatter, self.gather, self.maximum = scatter, gather, maximum
+        self.maximum = maximum
         self._previous: dict[str, Any] = {}
+        self._degrees_of: Degrees | None = None
         self._half: list[dict[str, Any]] = []
 
     @property
@@ -98,6 +103,7 @@ class ScatterGatherProgram(FunctionProgram):
     def step(self, block: Block, state: Any, inbox: dict[int, Any], superstep: int, shared: Any) -> Outcome:
         values, active = state
         edges = self.edges(block)
+        self._degrees_of = self.degrees(block)
         outgoing = Outgoing(block, edges.targets, self.types.id, self.combine)
         alone = self.has_aggregators
         gathers = superstep % 2 == 0 if alone else superstep > 1
@@ -116,12 +122,40 @@ class ScatterGatherProgram(FunctionProgram):
     combine: Any = None
     """Puts messages for the same vertex together, where a kind of iteration can."""
 
+    @abstractmethod
+    def gathered(self, edges: BlockEdges, values: list[Any], messages: dict[int, list[Any]], context: Any) -> list[int]:
+        """Lets vertices take their messages. Returns those that have a new value."""
+
+    @abstractmethod
+    def scattered(
+        self, edges: BlockEdges, values: list[Any], active: list[int], outgoing: Outgoing, context: Any
+    ) -> None:
+        """Lets the active vertices send."""
+
+    def merge(self, stats: list[Any], superstep: int) -> tuple[Any, bool]:
+        partials, more = [partial for partial, _ in stats], any(more for _, more in stats)
+        if superstep % 2 == 1:
+            # Gathering is part of the same superstep and sees what scattering saw.
+            self._half = partials
+        else:
+            self._previous, self._half = self.merged_aggregates([*self._half, *partials]), []
+        return self._previous, more
+
+
+class ScatterGatherProgram(ScatterGatherRounds):
+    """Rounds of a user's two functions."""
+
+    def __init__(self, scatter: ScatterFunction, gather: GatherFunction, *given: Any) -> None:
+        super().__init__(*given)
+        self.scatter, self.gather = scatter, gather
+
     def gathered(self, edges: BlockEdges, values: list[Any], messages: dict[int, list[Any]], context: Any) -> list[int]:
         gather, changed = self.gather, []
         bind(gather, context)
+        gather._degrees_of = self._degrees_of
         gather.pre_superstep()
         for vertex, own in messages.items():
-            gather._new = []
+            gather._vertex, gather._new = vertex, []
             gather.update_vertex(Vertex(edges.ids[vertex], values[vertex]), iter(own))
             if gather._new:
                 values[vertex] = gather._new[-1]
@@ -134,21 +168,12 @@ class ScatterGatherProgram(FunctionProgram):
     ) -> None:
         scatter = self.scatter
         bind(scatter, context)
-        scatter._edges, scatter._outgoing = edges, outgoing
+        scatter._edges, scatter._outgoing, scatter._degrees_of = edges, outgoing, self._degrees_of
         scatter.pre_superstep()
         for vertex in active:
             scatter._vertex = vertex
             scatter.send_messages(Vertex(edges.ids[vertex], values[vertex]))
         scatter.post_superstep()
-
-    def merge(self, stats: list[Any], superstep: int) -> tuple[Any, bool]:
-        partials, more = [partial for partial, _ in stats], any(more for _, more in stats)
-        if superstep % 2 == 1:
-            # Gathering is part of the same superstep and sees what scattering saw.
-            self._half = partials
-        else:
-            self._previous, self._half = self.merged_aggregates([*self._half, *partials]), []
-        return self._previous, more
 
 
 def run_scatter_gather(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -38,24 +39,24 @@ class Outcome:
     """What the driver is to know."""
 
 
-class BlockProgram:
+class BlockProgram(ABC):
     """What happens in a superstep. Objects travel to workers."""
 
+    @abstractmethod
     def start(self, block: Block) -> Any:
         """The state before the first superstep."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self, block: Block, state: Any, inbox: dict[int, Any], superstep: int, shared: Any) -> Outcome:
         """One superstep of one block; ``superstep`` counts from 1, ``shared`` is what :meth:`merge` gave."""
-        raise NotImplementedError
 
+    @abstractmethod
     def merge(self, stats: list[Any], superstep: int) -> tuple[Any, bool]:
         """In the driver: what all blocks are to know in the next superstep, and whether there is to be one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def results(self, block: Block, state: Any) -> list[pa.Array]:
         """The columns of the result, after the id."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -23,14 +24,14 @@ EDGES_PER_BLOCK = 2_000_000
 """A block's edges take 8 bytes each, and 8 more where they have weights."""
 
 
-class GraphAlgorithm:
+class GraphAlgorithm(ABC):
     """What ``graph.run()`` takes. One of your own has this method."""
 
     _parallelism: int | None = None
     _checkpoints = Checkpoints()
 
-    def run(self, graph: Graph) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def run(self, graph: Graph) -> Any: ...
 
     def set_parallelism(self, parallelism: int) -> GraphAlgorithm:
         """Into how many blocks the graph is cut, for algorithms that iterate."""

@@ -19,6 +19,9 @@ __all__ = [
     "LocalClusteringCoefficient",
     "TriangleCount",
     "TriangleListing",
+    "degrees_of",
+    "mean_score",
+    "triangles_of",
 ]
 
 
@@ -47,7 +50,7 @@ class LocalClusteringCoefficient(GraphAlgorithm):
     def run(self, graph: Graph) -> DataFrame:
         corners = _triangles(graph).select(F.explode(F.array("low", "middle", "high")).alias("id"))
         counts = corners.groupBy("id").agg(F.count("*").alias("triangle_count"))
-        degrees = _degrees(undirected_pairs(graph))
+        degrees = degrees_of(undirected_pairs(graph))
         found = graph.get_vertex_ids().join(degrees, "id", "left").join(counts, "id", "left")
         found = found.fillna(0, ["degree", "triangle_count"])
         pairs = F.col("degree") * (F.col("degree") - 1) / 2
@@ -67,7 +70,7 @@ class GlobalClusteringCoefficient(GraphAlgorithm):
     """Which share of all triplets (a vertex and two of its neighbours) are closed; NaN without triplets."""
 
     def run(self, graph: Graph) -> GlobalClustering:
-        degrees = _degrees(undirected_pairs(graph))
+        degrees = degrees_of(undirected_pairs(graph))
         with user_errors():
             triplets = degrees.agg(F.sum(F.col("degree") * (F.col("degree") - 1) / 2)).collect()[0][0] or 0
         triangles = TriangleCount().run(graph)
@@ -78,33 +81,48 @@ class AverageClusteringCoefficient(GraphAlgorithm):
     """The mean of all local clustering coefficients, where vertices with less than two neighbours count as 0."""
 
     def run(self, graph: Graph) -> float:
-        score = F.nanvl("score", F.lit(0.0))
-        with user_errors():
-            mean = LocalClusteringCoefficient().run(graph).agg(F.avg(score)).collect()[0][0]
-        return float("nan") if mean is None else float(mean)
+        return mean_score(LocalClusteringCoefficient().run(graph))
 
 
-def _degrees(pairs: DataFrame) -> DataFrame:
+def mean_score(scores: DataFrame) -> float:
+    """The mean of a column ``score``, where what is no number counts as 0; NaN of no rows."""
+    score = F.nanvl("score", F.lit(0.0))
+    with user_errors():
+        mean = scores.agg(F.avg(score)).collect()[0][0]
+    return float("nan") if mean is None else float(mean)
+
+
+def degrees_of(pairs: DataFrame) -> DataFrame:
     ends = pairs.select(F.col("first").alias("id")).union(pairs.select("second"))
     return ends.groupBy("id").agg(F.count("*").alias("degree"))
 
 
 def _triangles(graph: Graph) -> DataFrame:
-    """(low, middle, high), by degree and then id: each vertex has few neighbours above it, however many it has."""
-    pairs = undirected_pairs(graph)
-    degrees = _degrees(pairs)
+    return triangles_of(undirected_pairs(graph)).select("low", "middle", "high")
+
+
+def triangles_of(pairs: DataFrame) -> DataFrame:
+    """(low, middle, high), by degree and then id: each vertex has few neighbours above it, however many it has. What
+    else the pairs have, ``low_middle``, ``low_high`` and ``middle_high`` have of each side."""
+    others = [name for name in pairs.columns if name not in ("first", "second")]
+    side = F.struct(*others) if others else F.lit(None).cast("int")
+    pairs = pairs.select("first", "second", side.alias("side"))
+    degrees = degrees_of(pairs)
     for end in ("first", "second"):
         renamed = degrees.select(F.col("id").alias(end), F.struct("degree", "id").alias(f"{end}_rank"))
         pairs = pairs.join(renamed, end)
     low, high = F.least("first_rank", "second_rank"), F.greatest("first_rank", "second_rank")
-    upward = pairs.select(low["id"].alias("low"), high.alias("high")).localCheckpoint(eager=False)
+    upward = pairs.select(low["id"].alias("low"), high.alias("high"), "side").localCheckpoint(eager=False)
 
-    def ends(name: str) -> DataFrame:
-        return upward.select("low", F.col("high").alias(name))
+    def ends(name: str, side: str) -> DataFrame:
+        return upward.select("low", F.col("high").alias(name), F.col("side").alias(side))
 
-    open_ones = ends("a").join(ends("b"), "low").where(_below("a", "b"))
-    open_ones = open_ones.select("low", F.col("a")["id"].alias("middle"), F.col("b")["id"].alias("high"))
-    closing = upward.select(F.col("low").alias("middle"), F.col("high")["id"].alias("high"))
+    open_ones = ends("a", "low_middle").join(ends("b", "low_high"), "low").where(_below("a", "b"))
+    middle, high_end = F.col("a")["id"].alias("middle"), F.col("b")["id"].alias("high")
+    open_ones = open_ones.select("low", middle, high_end, "low_middle", "low_high")
+    closing = upward.select(
+        F.col("low").alias("middle"), F.col("high")["id"].alias("high"), F.col("side").alias("middle_high")
+    )
     return open_ones.join(closing, ["middle", "high"])
 
 
