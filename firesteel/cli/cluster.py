@@ -34,6 +34,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     start.add_argument("--key", metavar="FILE", help="its key")
     start.add_argument("--slots", type=int, metavar="N", help="how many jobs run at the same time; default: cores")
     start.add_argument(
+        "--warm-drivers", type=int, metavar="N", help="how many drivers wait for a job with Spark started; default: 1"
+    )
+    start.add_argument(
         "--registry",
         metavar="URL",
         help="for several job managers: postgresql://user@host/database; the password is FIRESTEEL_REGISTRY_PASSWORD",
@@ -80,6 +83,7 @@ def _start(options: argparse.Namespace) -> int:
         address=options.address,
         port=options.port,
         slots=options.slots,
+        warm_drivers=options.warm_drivers,
         hosts=tuple(options.hosts) if options.hosts else None,
         advertised=options.advertised,
         registry=options.registry,
@@ -165,6 +169,7 @@ def _status(options: argparse.Namespace) -> int:
         ["version", known["firesteel"]],
         ["runs for", duration(int(time.time() * 1000) - known["started"])],
         ["slots", f"{known['slots-available']} of {known['slots-total']} free"],
+        ["warm drivers", str(known["warmDrivers"])],
         [
             "jobs",
             f"{known['jobs-running']} running or waiting, {known['jobs-finished']} finished, "

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 
 from firesteel.cli import submission
-from firesteel.cli.program import add_program, run_program, settings_text, warn_of_secrets
+from firesteel.cli.program import add_program, run_program, settings_of, warn_of_secrets
 from firesteel.cli.targets import needed_manager
-from firesteel.common.process_environment import SEPARATOR
 
 __all__ = ["HELP", "configure", "run"]
 
@@ -46,8 +46,7 @@ def _supervised(options: argparse.Namespace) -> int:
     from firesteel.cluster.per_job import run_supervised
 
     warn_of_secrets(options.settings)
-    entries = (entry.partition("=") for entry in settings_text(options).split(SEPARATOR) if entry)
-    return run_supervised(options.program, options.arguments, {key: value for key, _, value in entries})
+    return run_supervised(options.program, options.arguments, settings_of(options))
 
 
 def _with_manager(options: argparse.Namespace) -> int:
@@ -59,6 +58,8 @@ def _with_manager(options: argparse.Namespace) -> int:
     # Attached: the job's output is shown, and its end is this command's.
     job = client.job(job_id)
     shown: set[str] = set()
+    # A job in a driver that waited for it has something to show within a second.
+    pause = 0.05
     while True:
         ended = job.refresh().known["ended"] is not None
         names = [one["name"] for one in client.logs(job_id) if one["name"].endswith(".log")]
@@ -69,7 +70,8 @@ def _with_manager(options: argparse.Namespace) -> int:
                 sys.stdout.flush()
         if ended:
             break
-        job.wait(0.5)
+        time.sleep(pause)
+        pause = min(2 * pause, 0.5)
     state = job.known["state"]
     if state != "FINISHED":
         print(job.known["failure"] or f"The job was {state.lower()}.", file=sys.stderr)

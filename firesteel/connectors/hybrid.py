@@ -27,8 +27,19 @@ class HybridEnumerator(SplitEnumerator[NumberedSplit]):
         self.bounded = all(source.bounded for source in sources)
         self.splittable = all(source.splittable for source in sources)
         self.keeps_files = any(source.keeps_files for source in sources)
+        self.needs_driver = any(source.needs_driver for source in sources)
         self._directory: str | None = None
         self._started: set[int] = set()
+
+    def begin_in_driver(self, directory: str) -> None:
+        for number, source in enumerate(self._sources):
+            if source.needs_driver:
+                source.begin_in_driver(os.path.join(directory, str(number)))
+
+    def end_in_driver(self) -> None:
+        for source in self._sources:
+            if source.needs_driver:
+                source.end_in_driver()
 
     def start(self, directory: str) -> None:
         self._directory = directory

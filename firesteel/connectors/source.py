@@ -12,6 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from firesteel.common.typeinfo import TypeInformation
+
 if TYPE_CHECKING:
     # Loading it here would load the builder, which loads the specs, which load this module.
     from firesteel.datastream.output_tag import OutputTag
@@ -81,6 +83,16 @@ class SplitEnumerator(ABC, Generic[SplitT]):
     """Whether one batch of it can be cut into a block for each of any number of tasks."""
     keeps_files: bool = False
     """Whether it writes files of its own into the directory that ``start`` gets."""
+    needs_driver: bool = False
+    """Whether the driver has something to do for it: ``begin_in_driver`` and ``end_in_driver``."""
+
+    def begin_in_driver(self, directory: str) -> None:
+        """Called in the driver before each attempt of the job, with the directory that ``start`` gets in the process
+        that plans: for what only the driver can do, such as a query in its Spark session. What it leaves in the
+        directory is all that the other process learns of it."""
+
+    def end_in_driver(self) -> None:
+        """Called in the driver when the attempt is over."""
 
     def start(self, directory: str) -> None:
         """Called once before anything else; ``directory`` is durable with the job's checkpoint."""
@@ -156,6 +168,10 @@ class SourceReader(ABC, Generic[SplitT, T]):
     interleaves: bool = False
     """Whether a range may be begun while others have not been read to their end. Then the ranges of a batch are read in
     turn, some records of each, and event time moves in all of them side by side."""
+
+    produces: TypeInformation | None = None
+    """The type that all values are known to have, because the reader has checked or made them so. Where it is the one
+    that the stream declares, they are not checked again."""
 
     def open(self, context: Any) -> None:
         """Called once before the first range, with the task's runtime context."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
+from firesteel.common.typeinfo import Types
 from firesteel.connectors.blocks import blocks
 from firesteel.connectors.compressed import Lengths, codec_of
 from firesteel.connectors.source import Records, SourceReader, SplitEnumerator, SplitRange
@@ -168,6 +169,8 @@ class TextFileEnumerator(SplitEnumerator[FileSplit]):
 
 class TextFileReader(SourceReader[FileSplit, str]):
     """Reads lines."""
+
+    produces = Types.STRING()
 
     def __init__(self, charset: str = "UTF-8", errors: str = "strict", options: StorageOptions | None = None) -> None:
         self._reader = RangeReader(charset, errors, options)

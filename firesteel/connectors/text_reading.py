@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import io
 import os
 from collections.abc import Iterator
 from typing import IO, NamedTuple
@@ -15,7 +16,12 @@ from firesteel.filesystems import LOCAL, FileInfo, FileSystem, StorageOptions, f
 
 __all__ = ["FileSplit", "LineReader", "RangeReader", "check_charset", "lines_before"]
 
-CHUNK_BYTES = 8 << 20
+BLOCK_BYTES = 256 << 10
+"""So many bytes of lines are read at once, and those of the last line behind them."""
+
+_DECODED_TOGETHER = frozenset({"utf-8", "ascii", "iso8859-1", "cp1252"})
+"""Character sets in which many lines together are the same text as one by one: a line's end is one byte that no other
+character has, and no line depends on the one before."""
 
 
 class FileSplit(NamedTuple):
@@ -49,15 +55,24 @@ class RangeReader:
         self._call = call
         self._lines = LineReader(options)
 
-    def read(self, split: FileSplit, low: int, high: int) -> Iterator[Records[str]]:
-        for first, lines in self._lines.read(split, low, high):
-            yield Records(self.decoded(lines, split.file.path, first))
+    def read(self, split: FileSplit, low: int, high: int | None) -> Iterator[Records[str]]:
+        together = self._errors == "strict" and codecs.lookup(self._charset).name in _DECODED_TOGETHER
+        if not together:
+            for first, lines in self._lines.read(split, low, high):
+                yield Records(self.decoded(lines, split.file.path, first))
+            return
+        for first, block in self._lines.blocks(split, low, high):
+            try:
+                values = _lines_of(block.decode(self._charset))
+            except UnicodeDecodeError:
+                raise self._undecodable(_cut(block), split.file.path, first) from None
+            yield Records(values)
 
     def decoded(self, lines: list[bytes], path: str, first: int) -> list[str]:
         """Lines without their ends as text; the first one stands at that byte of its file."""
         charset, errors = self._charset, self._errors
         try:
-            return [line.removesuffix(b"\n").removesuffix(b"\r").decode(charset, errors) for line in lines]
+            return [_without_end(line).decode(charset, errors) for line in lines]
         except UnicodeDecodeError:
             raise self._undecodable(lines, path, first) from None
 
@@ -65,7 +80,7 @@ class RangeReader:
         """Which line it is: counted now, because nobody counts lines that are well."""
         for line in lines:
             try:
-                line.decode(self._charset, self._errors)
+                _without_end(line).decode(self._charset, self._errors)
             except UnicodeDecodeError as error:
                 number = 1 + lines_before(path, first, file_system_of(path, self._options))
                 byte = line[error.start]
@@ -95,34 +110,40 @@ class LineReader:
     def read(self, split: FileSplit, low: int, high: int | None) -> Iterator[tuple[int, list[bytes]]]:
         """Lines in pieces of some thousand, each with the place of its first one. Without ``high``, all that there
         are."""
+        for first, block in self.blocks(split, low, high):
+            lines = _cut(block)
+            for start in range(0, len(lines), CHUNK_RECORDS):
+                piece = lines[start : start + CHUNK_RECORDS]
+                yield first, piece
+                first += sum(map(len, piece))
+
+    def blocks(self, split: FileSplit, low: int, high: int | None) -> Iterator[tuple[int, bytes]]:
+        """The same lines as they stand in the file, in blocks of whole ones."""
         state, path = split.file, split.file.path
         system = file_system_of(path, self._options)
         file, at = self._open(state, low, system)
         # The file's last line ends where the file ended when the batch was planned, whatever was added since. Of a
         # compressed file, which must not change at all, that is its end anyway.
         end = state.size if codec_of(path) is None else None
-        lines: list[bytes] = []
-        first, size = at, 0
+        first, block = at, b""
         try:
             while high is None or at < high:
-                line = self._line(file, path)
-                if not line:
+                if block:
+                    yield first, block
+                first, block = at, self._block(file, path, BLOCK_BYTES if high is None else min(BLOCK_BYTES, high - at))
+                if not block:
                     if high is None:
                         break
                     raise changed(path, f"it ends at byte {at} and had {high} when the batch was planned")
-                if end is not None and at + len(line) > end:
-                    line = line[: end - at]
-                at += len(line)
-                size += len(line)
-                lines.append(line)
-                if len(lines) >= CHUNK_RECORDS or size >= CHUNK_BYTES:
-                    yield first, lines
-                    lines, first, size = [], at, 0
+                if end is not None and at + len(block) > end:
+                    block = block[: end - at]
+                at += len(block)
+            # Before the last of them is handed on.
             grown = state.compare(self._info(file, path, system))
             if grown and high is not None and split.mark is not None and not state.matches(high, split.mark, system):
                 raise changed(path, "it was replaced by another one")
-            if lines:
-                yield first, lines
+            if block:
+                yield first, block
         except BaseException:
             file.close()
             raise
@@ -168,6 +189,17 @@ class LineReader:
             raise gone(path)
         return info
 
+    @classmethod
+    def _block(cls, file: IO[bytes], path: str, size: int) -> bytes:
+        """The lines that start in the next so many bytes; none at the end of the file."""
+        try:
+            block = file.read(size)
+        except OSError as error:
+            if codec_of(path) is None:
+                raise
+            raise damaged(path, error) from error
+        return block if not block or block.endswith(b"\n") else block + cls._line(file, path)
+
     @staticmethod
     def _line(file: IO[bytes], path: str) -> bytes:
         try:
@@ -181,6 +213,23 @@ class LineReader:
         if self._opened is not None:
             self._opened.file.close()
             self._opened = None
+
+
+def _cut(block: bytes) -> list[bytes]:
+    """The lines of a block, with their ends."""
+    return io.BytesIO(block).readlines()
+
+
+def _without_end(line: bytes) -> bytes:
+    return line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _lines_of(text: str) -> list[str]:
+    """The lines of a text that ends with a whole one, without their ends."""
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
 
 
 def lines_before(path: str, place: int, system: FileSystem) -> int:

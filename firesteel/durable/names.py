@@ -31,6 +31,9 @@ HOMES: Final = {
     "count_window": "firesteel.datastream.window.windows",
     "global_window": "firesteel.datastream.window.windows",
     "timestamped_value": "firesteel.datastream.window.evictors",
+    # Records of sources.
+    "redis_entry": "firesteel.connectors.redis.streams",
+    "mqtt_message": "firesteel.connectors.mqtt.receiving",
     # What states keep for themselves among users' values.
     "big_list": "firesteel.runtime.state.lists",
     "big_map": "firesteel.runtime.state.maps",

@@ -22,6 +22,8 @@ __all__ = [
     "LEDGER",
     "OFFSET",
     "SAVEPOINT",
+    "STAGED",
+    "STATE_TABLES",
     "STORE",
     "Format",
 ]
@@ -79,3 +81,5 @@ LEDGER: Final = Format("the ledger of a file sink", version=1)
 COMPACTION: Final = Format("the log of a file sink's compaction", version=1)
 FILE_POSITION: Final = Format("the position of a file source", version=1)
 SAVEPOINT: Final = Format("the savepoint", version=2)
+STAGED: Final = Format("what Spark has computed for a source", version=1)
+STATE_TABLES: Final = Format("the description of state as tables", version=1)

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.errors import ProgramError
-from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP, TimestampGenerator, UsersGenerator
+from firesteel.runtime.watermarks import (
+    MAX_WATERMARK,
+    MIN_TIMESTAMP,
+    CuttingAssigner,
+    TimestampGenerator,
+    UsersGenerator,
+)
 
 if TYPE_CHECKING:
     from firesteel.runtime.operators.base import Operator
@@ -73,6 +79,8 @@ class EventTime:
         self._ingestion = strategy.kind == "ingestion"
         self._interval = interval
         self._each_record = interval == 1 and strategy.kind != "none"
+        self._of_rows = assigner if isinstance(assigner, CuttingAssigner) else None
+        self._cutter = self._of_rows if self._each_record else None
         self._splits: dict[str, SplitTime] = {}
         self._current: SplitTime | None = None
         self._named = False
@@ -155,6 +163,11 @@ class EventTime:
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
         split, out = self._split(), self._operator.out
         split.seen = split.seen or bool(values)
+        if self._of_rows is not None:
+            self._of_rows.now = self._operator.clock.processing_time
+        if self._cutter is not None:
+            pieces = self._operator.apply_to_all(self._cutter.cut, values)
+            values, timestamps = [piece for each in pieces for piece in each], None
         assigned = self._assign(values, timestamps)
         if split.users is not None:
             self._by_generator(split, split.users, values, assigned)

@@ -23,7 +23,7 @@ Take = Callable[[list[Any], list[int] | None], None]
 class Stopwatch:
     """Measures one task. A place is a small number: ``OUTSIDE``, ``OWN`` or that of an operator.
 
-    >>> moments = iter([0.0, 1.0, 4.0, 6.0, 6.0])
+    >>> moments = iter([0.0, 1.0, 4.0, 6.0, 8.0])
     >>> watch = Stopwatch(4, clock=lambda: next(moments))
     >>> outer = watch.switch(2)
     >>> inner = watch.switch(3)

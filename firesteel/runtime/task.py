@@ -11,7 +11,6 @@ import pickle
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from operator import add
 from typing import Any
 
 from firesteel.durable.cells import HEADER
@@ -20,6 +19,7 @@ from firesteel.durable.headers import OperatorHeader, StoreHeader
 from firesteel.errors import SerializationError
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.graph.transformations import Ship
+from firesteel.runtime.batch_counts import BatchCounts
 from firesteel.runtime.driver_results import ResultFile
 from firesteel.runtime.frames import (
     DRIVER,
@@ -38,7 +38,6 @@ from firesteel.runtime.operators.sources import SourceOperator
 from firesteel.runtime.operators.timestamps import TimestampsOperator
 from firesteel.runtime.outputs import DirectReceiver, Sender, counter_of, is_columnar
 from firesteel.runtime.pace import Pace
-from firesteel.runtime.report import OperatorReport, TaskBatchReport
 from firesteel.runtime.snapshots.restoring import RESTORE, Restorer, restored_frames
 from firesteel.runtime.state.store import StateStore
 from firesteel.runtime.stopwatch import OUTSIDE, OWN, Stopwatch
@@ -74,13 +73,7 @@ class StageTask:
         """By exchange how its records are counted."""
         # Records that go to everybody come before the others of their batch, as programs with rules rely on.
         self._whole = {id: e.edge.partitioning.ship is Ship.BROADCAST for id, e in self._inputs.items()}
-        self._chained: dict[int, list[tuple[Operator, str | None]]] = {}
-        """By operator those of this task that feed it directly, and with which side output."""
-        self._received: dict[int, list[int]] = {}
-        """By exchange the records, bytes and frames of this batch."""
-        self._read: dict[int, int] = {}
-        """By source the records of this batch."""
-        self._pending: dict[int, int] = {}
+        self._counts = BatchCounts(stage, subtask, self._operators)
         self._places: dict[int, int] = {}
         """By operator its place on the stopwatch."""
         self._token: bytes | None = None
@@ -108,7 +101,7 @@ class StageTask:
                     target = self._operators[edge.target]
                     place = self._places[edge.target]
                     receivers.append(DirectReceiver(target, node_id, edge.ordinal, self._watch, place))
-                    self._chained.setdefault(edge.target, []).append((operator, edge.tag))
+                    self._counts.chain(operator, edge.tag, edge.target)
                     continue
                 sender = _sender_class(graph.nodes[node_id])(
                     exchange,
@@ -127,6 +120,7 @@ class StageTask:
                 place = self._places[exchange.edge.target]
                 self._ports[exchange_id] = (operator, operator.port(exchange.edge.ordinal), place)
                 self._counters[exchange_id] = counter_of(graph.nodes[exchange.edge.source])
+                self._counts.exchange(exchange_id, exchange.edge.target)
 
     def _to_driver(self, kind: str, node_id: int, payload: Any) -> None:
         content = self._results.packed(kind, node_id, payload)
@@ -173,7 +167,7 @@ class StageTask:
     def run_source(self, share: SourceShare) -> Iterator[Frame]:
         """Stage 0: reads this subtask's share of every source."""
         with _without_gc(), self._at_work():
-            self._pending = share.pending
+            self._counts.pending = share.pending
             assigners = [o for o in self._operators.values() if isinstance(o, SourceOperator | TimestampsOperator)]
             for assigner in assigners:
                 assigner.paused = assigner.node.id in share.paused
@@ -188,7 +182,7 @@ class StageTask:
             if share.restored is not None:
                 yield from restored_frames(self._job.graph, self._subtask, share.restored, share.time)
             yield from self._read_in_steps(share)
-            yield from self._finish(sum(self._read.values()), share.last, kept)
+            yield from self._finish(share.last, kept)
 
     def _read_in_steps(self, share: SourceShare) -> Iterator[Frame]:
         """A step of each source in turn, so that their event times move side by side."""
@@ -199,14 +193,14 @@ class StageTask:
             )
             for node_id, source in sources.items()
         }
-        self._read = dict.fromkeys(sources, 0)
+        read = self._counts.read = dict.fromkeys(sources, 0)
         while readings:
             for node_id, reading in list(readings.items()):
                 self._watch.switch(self._places[node_id])
                 for count in reading:
                     if count is None:
                         break
-                    self._read[node_id] += count
+                    read[node_id] += count
                     self._weigh(count)
                     yield from self._drain()
                 else:
@@ -216,7 +210,7 @@ class StageTask:
                 yield from self._drain()
         for node_id, source in sources.items():
             if is_columnar(source.node):
-                self._read[node_id] = source.out.records
+                read[node_id] = source.out.records
 
     def _end_step(self, received: dict[Operator, list[tuple[tuple[int, int, int], int]]]) -> None:
         """Event time moves within the batch: by what was received, and where it is assigned."""
@@ -266,7 +260,7 @@ class StageTask:
         self._begin(store, header, time)
         for operator in self._each_operator():
             operator.on_processing_time(time)
-        last = False
+        last, received = False, self._counts.received
         channels = [self._channel(*place, frames) for place, frames in spool.channels()]
         while channels:
             watermarks: dict[Operator, list[tuple[tuple[int, int, int], int]]] = {}
@@ -289,7 +283,7 @@ class StageTask:
                     elif isinstance(element, Watermark):
                         operator.receive_watermark((edge, upstream, element.origin), element.value)
                     else:
-                        self._received[edge][0] += self._counters[edge](element[1])
+                        received[edge][0] += self._counters[edge](element[1])
                         if operator.valve is not None:
                             operator.valve.wake(edge, upstream)
                         for count in _feed(port, self._pace, *element):
@@ -305,7 +299,7 @@ class StageTask:
         if not last:
             for operator in self._each_operator():
                 operator.on_processing_time(time)
-        yield from self._finish(sum(received[0] for received in self._received.values()), last, {})
+        yield from self._finish(last, {})
         # Only now is everything computed: what the batch changed goes to the store in one sweep.
         for operator in self._each_operator():
             try:
@@ -320,7 +314,7 @@ class StageTask:
 
     def _channel(self, edge: int, upstream: int, frames: Iterator[bytes]) -> tuple[int, int, Iterator[Element]]:
         """One channel of a batch with its elements in order, taken out of their frames when it is their turn."""
-        received = self._received[edge]
+        received = self._counts.received[edge]
 
         def elements() -> Iterator[Element]:
             for frame in frames:
@@ -362,8 +356,7 @@ class StageTask:
         self._pace.begin()
         self._set_weighing()
         self._outbox.clear()
-        self._received = {edge: [0, 0, 0] for edge in self._ports}
-        self._read = {}
+        self._counts.begin()
         for sender in self._senders:
             sender.begin(time)
         for operator in self._each_operator():
@@ -384,7 +377,7 @@ class StageTask:
                 self.close()
             raise
 
-    def _finish(self, records: int, last: bool, kept: dict[int, dict[str, Any]]) -> Iterator[Frame]:
+    def _finish(self, last: bool, kept: dict[int, dict[str, Any]]) -> Iterator[Frame]:
         for operator in self._each_operator():
             operator.finish(last)
         for sender, operator in self._senders.items():
@@ -392,29 +385,8 @@ class StageTask:
             sender.finish(last)
         # What comes after it is part of the next report.
         times = self._watch.take()
-        watermarks = {node_id: operator.clock.watermark for node_id, operator in self._operators.items()}
-        timers = [operator.next_processing_timer() for operator in self._operators.values()]
-        report = TaskBatchReport(
-            stage=self._stage,
-            subtask=self._subtask,
-            records_in=records,
-            records_out={node_id: operator.out.all_records for node_id, operator in self._operators.items()},
-            watermark=min(watermarks.values(), default=None),
-            watermarks=watermarks,
-            next_timer=None if last else min((t for t in timers if t is not None), default=None),
-            metrics={n: o.context.metrics.take() for n, o in self._operators.items()},
-            last=last,
-            state_sizes={n: o.state_size() for n, o in self._operators.items() if o.backend is not None},
-            union_lists=any(
-                o.operator_state is not None and o.operator_state.has_union_lists for o in self._operators.values()
-            ),
-            kept=kept,
-            bytes_out=sum(sender.sent for sender in self._senders) + self._driver_bytes + self._results.written,
-            operators=self._operator_reports(times),
-            busy=sum(times) - times[OUTSIDE],
-            pending=self._pending,
-            labels={n: found for n, o in self._operators.items() if (found := o.context.metrics.labels())},
-        )
+        sent = self._driver_bytes + self._results.written
+        report = self._counts.report(last, kept, times, self._places, self._senders, sent)
         self._to_driver("report", 0, report)
         self._results.close()
         for operator in self._each_operator():
@@ -422,31 +394,6 @@ class StageTask:
         if last:
             self.close()
         yield from self._drain()
-
-    def _operator_reports(self, times: list[float]) -> dict[int, OperatorReport]:
-        """What each operator did. What it got from the operator before it is what that one put out."""
-        received = {node_id: [0, 0, 0] for node_id in self._operators}
-        for edge, counts in self._received.items():
-            total = received[self._inputs[edge].edge.target]
-            total[:] = map(add, total, counts)
-        for node_id, feeders in self._chained.items():
-            for feeder, tag in feeders:
-                received[node_id][0] += feeder.out.records if tag is None else feeder.out.side_records.get(tag, 0)
-        for node_id, records in self._read.items():
-            received[node_id][0] += records
-        sent = {node_id: [0, 0] for node_id in self._operators}
-        for sender, operator in self._senders.items():
-            sent[operator.node.id][0] += sender.sent
-            sent[operator.node.id][1] += sender.frames
-        reports = {}
-        for node_id, operator in self._operators.items():
-            records_in, bytes_in, frames_in = received[node_id]
-            bytes_out, frames_out = sent[node_id]
-            busy = times[self._places[node_id]]
-            reports[node_id] = OperatorReport(
-                records_in, bytes_in, frames_in, bytes_out, frames_out, busy, operator.state_entries()
-            )
-        return reports
 
     def _each_operator(self) -> Iterator[Operator]:
         """All of them, one after the other at work."""

@@ -8,10 +8,12 @@ origin of its own watermark.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
 from firesteel.common.watermark_strategy import (
+    TimestampAssigner,
     WatermarkGenerator,
     WatermarkOutput,
     WatermarkStrategy,
@@ -19,7 +21,14 @@ from firesteel.common.watermark_strategy import (
 )
 from firesteel.durable.headers import ValveHeader
 
-__all__ = ["MAX_WATERMARK", "MIN_TIMESTAMP", "TimestampGenerator", "UsersGenerator", "WatermarkValve"]
+__all__ = [
+    "MAX_WATERMARK",
+    "MIN_TIMESTAMP",
+    "CuttingAssigner",
+    "TimestampGenerator",
+    "UsersGenerator",
+    "WatermarkValve",
+]
 
 MIN_TIMESTAMP = -(1 << 63)
 MAX_WATERMARK = (1 << 63) - 1
@@ -95,6 +104,18 @@ class WatermarkValve:
             return None
         self.watermark = self._kept.watermark = lowest
         return lowest
+
+
+class CuttingAssigner(TimestampAssigner):
+    """Timestamps of elements that hold many rows. Where a watermark is asked for after every record, it is to follow
+    every row, so such elements are cut."""
+
+    now = 0
+    """The processing time of the micro-batch, in milliseconds."""
+
+    @abstractmethod
+    def cut(self, value: Any) -> list[Any]:
+        """The element in pieces: each ends with a row that moves event time on."""
 
 
 class TimestampGenerator:

@@ -9,6 +9,6 @@ edited.save("/data/savepoints/cleaned")
 """
 
 from firesteel.state_processor.editing import SavepointEditor
-from firesteel.state_processor.savepoint import Savepoint, StateInfo
+from firesteel.state_processor.savepoint import Savepoint, StateColumn, StateInfo
 
-__all__ = ["Savepoint", "SavepointEditor", "StateInfo"]
+__all__ = ["Savepoint", "SavepointEditor", "StateColumn", "StateInfo"]

@@ -14,6 +14,7 @@ from firesteel.datastream.state import StateDescriptor
 from firesteel.engine.savepoints.manifest import NAME, OperatorEntry, PartFile, SavepointManifest, StateEntry
 from firesteel.engine.savepoints.places import Place
 from firesteel.engine.savepoints.rows import RowFormat
+from firesteel.engine.savepoints.tables import Tables, write_tables
 from firesteel.engine.savepoints.writing import state_folder
 from firesteel.errors import SavepointError
 from firesteel.runtime.snapshots.saved import Rows, StateId
@@ -35,9 +36,11 @@ Name = tuple[str, str, str, str]
 class SavepointEditor:
     """Changes that :meth:`save` makes. What is not named stays as it was; the savepoint itself is not touched."""
 
-    def __init__(self, place: Place | None, manifest: SavepointManifest) -> None:
+    def __init__(self, place: Place | None, manifest: SavepointManifest, tables: Tables | None = None) -> None:
         self._place = place
         self._manifest = manifest
+        self._tables = dict(tables or {})
+        """How states are shown, by uid."""
         self._rewrites: dict[Name, list[Rewrite]] = {}
         self._schemas: dict[Name, StateSchema] = {}
         self._frames: dict[Name, DataFrame] = {}
@@ -56,6 +59,7 @@ class SavepointEditor:
         """Leaves out an operator with all it has."""
         self._manifest.operator(uid)
         kept = tuple(entry for entry in self._manifest.operators if entry.uid != uid)
+        self._tables.pop(uid, None)
         self._manifest = replace(self._manifest, operators=kept)
         return self
 
@@ -68,6 +72,8 @@ class SavepointEditor:
             self._manifest,
             operators=tuple(replace(one, uid=new_uid) if one is entry else one for one in self._manifest.operators),
         )
+        if uid in self._tables:
+            self._tables[new_uid] = self._tables.pop(uid)
         changes: tuple[dict[Name, Any], ...] = (self._rewrites, self._schemas, self._frames)
         for change in changes:
             for name in [name for name in change if name[0] == uid]:
@@ -98,6 +104,7 @@ class SavepointEditor:
         known = self._schemas.get(name) or entry.state(uid).schema
         if type_info is not None:
             self._schemas[name] = _retyped(known, type_info)
+            self._forget_table(uid, state)
         self._rewrites.setdefault(name, []).append(_Map(entry.kind, known.expires, function))
         return self
 
@@ -126,7 +133,14 @@ class SavepointEditor:
             if one.name == descriptor.name:
                 self._rewrites.pop(_name(uid, one), None)
         self._frames[_name(uid, added)] = rows
+        self._forget_table(uid, descriptor.name)
         return self
+
+    def _forget_table(self, uid: str, state: str) -> None:
+        """What is declared now is shown as it is declared."""
+        known = self._tables.get(uid)
+        if known is not None:
+            self._tables[uid] = replace(known, states=tuple(one for one in known.states if one.state != state))
 
     # Saving
 
@@ -164,8 +178,9 @@ class SavepointEditor:
         whole = replace(self._manifest, operators=tuple(operators), created=int(time.time() * 1000))
         whole.check(target.address)
         target.make()
+        write_tables(target, self._tables)
         target.inside(NAME).write(whole.to_json().encode())
-        return Savepoint(target, whole)
+        return Savepoint(target, whole, self._tables)
 
     def _state(self, uid: str, name: str) -> StateEntry:
         for state in self._manifest.operator(uid).states:

@@ -2,89 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+from firesteel.common.secret import is_secret_key, without_url_secrets
+from firesteel.connectors.jdbc.address import has_password, shown
 from firesteel.table.catalog.tables import CatalogObject, ColumnDefinition, DeclaredTable, View
 from firesteel.table.logical.expression_resolver import ExpressionResolver
 from firesteel.table.logical.expressions import Expression, InputRef, rewrite
 from firesteel.table.logical.plan import Plan, Project, Scan
 from firesteel.table.logical.scope import Scope
-from firesteel.table.sql.errors import NotSupportedError, SqlValidationError, near_names
+from firesteel.table.sql.statement_secrets import masked_statement
 from firesteel.table.sql.statements import CreateTable
-from firesteel.table.types.data_types import MAX_LENGTH, DataType, RowType, TimestampType, VarBinaryType, VarCharType
-from firesteel.table.types.data_types import LocalZonedTimestampType as Moment
+from firesteel.table.table_drafts import draft_of_statement, drafted, is_source_watermark
+from firesteel.table.types.data_types import MAX_LENGTH, DataType, VarBinaryType, VarCharType
 
-__all__ = ["declared_table", "show_create", "table_plan"]
+__all__ = ["declared_table", "show_create", "shown_options", "table_plan"]
 
 
 def declared_table(statement: CreateTable, text: str) -> DeclaredTable:
     """The table that the statement describes, checked."""
-    names = [column.name for column in statement.columns]
-    for column in statement.columns:
-        if names.count(column.name) > 1:
-            raise SqlValidationError(f"Two columns are called {column.name}.", text, column.span)
-    key = statement.primary_key
-    if key is not None and key.enforced:
-        message = "A primary key is declared NOT ENFORCED: nobody checks the data."
-        raise SqlValidationError(message, text, key.span)
-    for name in key.columns if key is not None else ():
-        if name not in names:
-            assert key is not None
-            raise SqlValidationError(f"There is no column {name}.{near_names(name, names)}", text, key.span)
-    known = [(each.name, each.type) for each in statement.columns if each.type is not None]
-    scope = Scope.of(_table([name for name, _ in known], [kind for _, kind in known]), statement.name.parts[-1])
-    columns = []
-    for column in statement.columns:
-        kind = column.type
-        computed_text = None
-        if column.computed is not None:
-            kind = ExpressionResolver(scope, text).resolve(column.computed).type
-            computed_text = text[column.computed.span.start : column.computed.span.end]
-        assert kind is not None
-        if key is not None and column.name in key.columns:
-            kind = kind.not_null()
-        columns.append(
-            ColumnDefinition(
-                column.name, kind, column.computed, computed_text, column.metadata, column.virtual, column.comment
-            )
-        )
-    table = DeclaredTable(
-        tuple(columns),
-        dict(statement.options),
-        statement.comment,
-        statement.partitioned_by,
-        key.columns if key is not None else (),
-        key.name if key is not None else None,
-        tuple(
-            (str(each.column), each.expression, text[each.expression.span.start : each.expression.span.end])
-            for each in statement.watermarks
-        ),
-    )
-    _check_watermarks(statement, table, text)
-    return table
+    return drafted(draft_of_statement(statement, text), text, statement.name.parts[-1])
 
 
-def _table(names: list[str], kinds: list[DataType]) -> Scan:
-    return Scan(("",), RowType.of(names, kinds), None)
-
-
-def _check_watermarks(statement: CreateTable, table: DeclaredTable, text: str) -> None:
-    scope = Scope.of(_table(table.row_type.field_names(), table.row_type.field_types()), None)
-    resolver = ExpressionResolver(scope, text)
-    for watermark in statement.watermarks:
-        kind = resolver.resolve(watermark.column).type
-        if not isinstance(kind, TimestampType | Moment) or kind.precision > 3:
-            message = f"A watermark is for a TIMESTAMP(3) or TIMESTAMP_LTZ(3) column, {watermark.column} is {kind}."
-            raise SqlValidationError(message, text, watermark.column.span)
-        resolver.resolve(watermark.expression)
-
-
-def table_plan(table: DeclaredTable, path: tuple[str, ...]) -> Plan:
-    """Reads what the connector has, and computes the other columns."""
-    metadata = [column.name for column in table.columns if column.metadata is not None]
-    if metadata:
-        raise NotSupportedError(f"Not supported yet: metadata columns ({', '.join(metadata)} of {'.'.join(path)}).")
-    scan = Scan(path, table.physical, table)
+def table_plan(table: DeclaredTable, path: tuple[str, ...], source: CatalogObject | None = None) -> Plan:
+    """Reads what the connector has, or another source with the same columns, and computes the other columns."""
+    scan = Scan(path, table.readable, table if source is None else source)
     resolver = ExpressionResolver(Scope.of(scan, path[-1]))
     refs = dict(zip(scan.names, scan.refs(), strict=True))
     expressions: list[Expression] = [
@@ -93,10 +36,12 @@ def table_plan(table: DeclaredTable, path: tuple[str, ...]) -> Plan:
     whole = Project(scan, tuple(expressions), tuple(column.name for column in table.columns))
     if table.watermarks:
         column, written, _ = table.watermarks[0]
-        over_all = ExpressionResolver(Scope.of(whole, path[-1])).resolve(written)
-        scan = replace(scan, rowtimes=(column,), watermark=_over_scan(over_all, whole.expressions))
+        scan = replace(scan, rowtimes=(column,))
+        if not is_source_watermark(written):
+            over_all = ExpressionResolver(Scope.of(whole, path[-1])).resolve(written)
+            scan = replace(scan, watermark=_over_scan(over_all, whole.expressions))
         whole = replace(whole, input=scan)
-    return scan if all(column.is_physical for column in table.columns) else whole
+    return scan if all(column.computed is None for column in table.columns) else whole
 
 
 def _over_scan(expression: Expression, computed: tuple[Expression, ...]) -> Expression:
@@ -119,13 +64,33 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def show_create(found: CatalogObject, path: tuple[str, ...], temporary: bool) -> str:
-    """The statement that makes a table or view."""
+MASK = "******"
+
+
+def shown_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Options of a table as they may be shown: without passwords.
+
+    >>> shown_options({"password": "hunter2", "url": "jdbc:mysql://ada:hunter2@db/shop", "table-name": "t"})
+    {'password': '******', 'url': 'jdbc:mysql://db/shop', 'table-name': 't'}
+    """
+    return {
+        key: MASK
+        if is_secret_key(key)
+        else shown(value)
+        if value.startswith("jdbc:") and has_password(value)
+        else without_url_secrets(value, MASK)
+        for key, value in options.items()
+    }
+
+
+def show_create(found: CatalogObject, path: tuple[str, ...], temporary: bool, secrets: bool = False) -> str:
+    """The statement that makes a table or view; with ``secrets`` it is not for anybody's eyes."""
     name = ".".join(f"`{part}`" for part in path)
     prefix = "CREATE TEMPORARY" if temporary else "CREATE"
     if isinstance(found, View):
         columns = ",\n".join(f"  `{field}`" for field in found.row_type.field_names())
-        return f"{prefix} VIEW {name} (\n{columns}\n)\nAS {found.text or '...'}\n"
+        text = found.text or "..."
+        return f"{prefix} VIEW {name} (\n{columns}\n)\nAS {text if secrets else masked_statement(text)}\n"
     assert isinstance(found, DeclaredTable)
     lines = [_column_line(column) for column in found.columns]
     lines += [f"  WATERMARK FOR `{column}` AS {written}" for column, _, written in found.watermarks]
@@ -139,7 +104,8 @@ def show_create(found: CatalogObject, path: tuple[str, ...], temporary: bool) ->
         text += f"COMMENT {_quoted(found.comment)}\n"
     if found.partitioned_by:
         text += f"PARTITIONED BY ({', '.join(f'`{column}`' for column in found.partitioned_by)})\n"
-    options = ",\n".join(f"  {_quoted(key)} = {_quoted(value)}" for key, value in sorted(found.options.items()))
+    listed = sorted((found.options if secrets else shown_options(found.options)).items())
+    options = ",\n".join(f"  {_quoted(key)} = {_quoted(value)}" for key, value in listed)
     return f"{text}WITH (\n{options}\n)\n"
 
 

@@ -2,100 +2,74 @@
 
 from __future__ import annotations
 
-import datetime
-import enum
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from firesteel.errors import ProgramError, short_repr
-from firesteel.table.logical.literals import python_literal
-from firesteel.table.sql.source import Span
+from firesteel.errors import ProgramError
+from firesteel.table.expression_methods.calls import NOWHERE, TimeIntervalUnit, call_of, method_of, node_of, property_of
+from firesteel.table.expression_methods.collection_methods import CollectionMethods
+from firesteel.table.expression_methods.json_methods import (
+    JsonExistsOnError,
+    JsonMethods,
+    JsonOnNull,
+    JsonQueryOnEmptyOrError,
+    JsonQueryWrapper,
+    JsonType,
+    JsonValueOnEmptyOrError,
+)
+from firesteel.table.expression_methods.number_methods import NumberMethods
+from firesteel.table.expression_methods.text_methods import TextMethods
+from firesteel.table.expression_methods.time_methods import TimeMethods
 from firesteel.table.sql.syntax import (
     Between,
     Binary,
     Case,
     Cast,
     Constant,
-    FieldAccess,
     FunctionCall,
     InList,
+    InQuery,
     IsTest,
-    ItemAccess,
     Like,
     Name,
     Node,
     OrderItem,
+    Over,
+    PlannedQuery,
+    Query,
     SelectItem,
     Star,
-    Symbol,
     Unary,
 )
-from firesteel.table.types.data_types import DataType, DayTimeIntervalType, YearMonthIntervalType
+from firesteel.table.types.data_types import DataType
 
-__all__ = ["Expression", "TimeIntervalUnit", "called", "node_of"]
-
-NOWHERE = Span(0, 0)
-
-
-class TimeIntervalUnit(enum.Enum):
-    """Units of time."""
-
-    YEAR = "YEAR"
-    YEAR_TO_MONTH = "YEAR TO MONTH"
-    QUARTER = "QUARTER"
-    MONTH = "MONTH"
-    WEEK = "WEEK"
-    DAY = "DAY"
-    DAY_TO_HOUR = "DAY TO HOUR"
-    DAY_TO_MINUTE = "DAY TO MINUTE"
-    DAY_TO_SECOND = "DAY TO SECOND"
-    HOUR = "HOUR"
-    SECOND = "SECOND"
-    HOUR_TO_MINUTE = "HOUR TO MINUTE"
-    HOUR_TO_SECOND = "HOUR TO SECOND"
-    MINUTE = "MINUTE"
-    MINUTE_TO_SECOND = "MINUTE TO SECOND"
+__all__ = [
+    "NOWHERE",
+    "Expression",
+    "JsonExistsOnError",
+    "JsonOnNull",
+    "JsonQueryOnEmptyOrError",
+    "JsonQueryWrapper",
+    "JsonType",
+    "JsonValueOnEmptyOrError",
+    "RowInterval",
+    "TimeIntervalUnit",
+    "called",
+    "node_of",
+]
 
 
-def node_of(value: Any) -> Node:
-    """What an expression holds; a Python value is a constant."""
-    if isinstance(value, Expression):
-        return value._node
-    if isinstance(value, TimeIntervalUnit):
-        return Symbol(value.value, span=NOWHERE)
-    try:
-        return Constant("python", python_literal(value), span=NOWHERE)
-    except ValueError:
-        raise ProgramError(f"{short_repr(value, 60)} is neither an expression nor a constant.") from None
+@dataclass(frozen=True)
+class RowInterval(Node):
+    """``row_interval(n)``: so many rows."""
+
+    count: Constant
 
 
-def called(name: str, *args: Any, distinct: bool = False) -> Expression:
+def called(name: str, *args: Any, distinct: bool = False, clauses: tuple[Any, ...] = ()) -> Expression:
     """A call of a function."""
-    nodes = tuple(node_of(argument) for argument in args)
-    return Expression(FunctionCall(Name((name,), span=NOWHERE), nodes, distinct, span=NOWHERE))
-
-
-def _given(*args: Any) -> tuple[Any, ...]:
-    """Arguments without those at the end that were not given."""
-    kept = list(args)
-    while kept and kept[-1] is None:
-        kept.pop()
-    return tuple(kept)
-
-
-def _property(name: str) -> Expression:
-    """``column.name`` without parentheses."""
-    return cast("Expression", property(lambda self: called(name, self), doc=f"``{name}``."))
-
-
-def _method(name: str) -> Callable[..., Expression]:
-    """``column.name(...)``."""
-
-    def method(self: Expression, *args: Any) -> Expression:
-        return called(name, self, *_given(*args))
-
-    method.__doc__ = f"``{name}``."
-    return method
+    return Expression(call_of(name, *args, distinct=distinct, clauses=clauses))
 
 
 def _operator(sign: str, swapped: bool = False) -> Callable[[Expression, Any], Expression]:
@@ -118,35 +92,13 @@ def _test(what: str, negated: bool = False) -> Expression:
     )
 
 
-def _span(unit: str, factor: int, months: bool = False) -> Expression:
-    """``lit(3).minutes``."""
-
-    def make(self: Expression) -> Expression:
-        node = self._node
-        value = node.value.value if isinstance(node, Constant) and node.kind == "python" else None
-        if not isinstance(value, int):
-            raise ProgramError(f"lit(n).{unit} takes a whole number.")
-        kind: DataType
-        if months:
-            kind = YearMonthIntervalType(is_nullable=False)
-            return Expression(Constant("python", python_literal(value * factor, kind), span=NOWHERE))
-        kind = DayTimeIntervalType(is_nullable=False)
-        span = datetime.timedelta(milliseconds=value * factor)
-        return Expression(Constant("python", python_literal(span, kind), span=NOWHERE))
-
-    return cast("Expression", property(make, doc=f"An interval of that many {unit}."))
-
-
-class Expression:
+class Expression(NumberMethods, TextMethods, TimeMethods, CollectionMethods, JsonMethods):
     """A value that is computed of the columns of a table.
 
     >>> from firesteel.table.expressions import col
     >>> (col("a") + 1).alias("next")
     <Expression (a + 1) AS next>
     """
-
-    def __init__(self, node: Node) -> None:
-        self._node = node
 
     # Operators.
 
@@ -198,10 +150,8 @@ class Expression:
     # Names, types, order.
 
     def alias(self, name: str, *extra_names: str) -> Expression:
-        """Another name for the result."""
-        if extra_names:
-            raise ProgramError("Not supported yet: alias() with several names.")
-        return Expression(SelectItem(self._node, name, span=NOWHERE))
+        """Another name for the result; several names, for the columns of a table function."""
+        return Expression(SelectItem(self._node, name, extra_names, span=NOWHERE))
 
     def cast(self, data_type: DataType) -> Expression:
         """As a value of another type."""
@@ -239,7 +189,11 @@ class Expression:
         return Expression(Between(self._node, node_of(lower_bound), node_of(upper_bound), True, False, span=NOWHERE))
 
     def in_(self, first_element_or_table: Any, *remaining_elements: Any) -> Expression:
-        """One of these values."""
+        """One of these values, or of those of a table with one column."""
+        plan = getattr(first_element_or_table, "_plan", None)
+        if plan is not None:
+            query = Query(PlannedQuery(plan, span=NOWHERE), span=NOWHERE)
+            return Expression(InQuery(self._node, query, False, span=NOWHERE))
         items = tuple(node_of(each) for each in (first_element_or_table, *remaining_elements))
         return Expression(InList(self._node, items, False, span=NOWHERE))
 
@@ -252,32 +206,33 @@ class Expression:
         """This value, or another one if it is NULL."""
         return called("IFNULL", self, null_replacement)
 
-    def like(self, pattern: Any, escape: Any = None) -> Expression:
+    def like(self, pattern: Any = None, escape: Any = None) -> Expression:
         """Whether the text is like a pattern with % and _."""
         mark = node_of(escape) if escape is not None else None
         return Expression(Like("LIKE", self._node, node_of(pattern), mark, False, span=NOWHERE))
 
-    def similar(self, pattern: Any) -> Expression:
+    def similar(self, pattern: Any = None) -> Expression:
         """Whether the text matches a regular expression of SQL."""
         return Expression(Like("SIMILAR TO", self._node, node_of(pattern), None, False, span=NOWHERE))
 
     # Aggregates.
 
-    sum = _property("SUM")
-    sum0 = _property("SUM0")
-    min = _property("MIN")
-    max = _property("MAX")
-    count = _property("COUNT")
-    avg = _property("AVG")
-    first_value = _property("FIRST_VALUE")
-    last_value = _property("LAST_VALUE")
-    stddev_pop = _property("STDDEV_POP")
-    stddev_samp = _property("STDDEV_SAMP")
-    var_pop = _property("VAR_POP")
-    var_samp = _property("VAR_SAMP")
-    collect = _property("COLLECT")
-    array_agg = _property("ARRAY_AGG")
-    list_agg = _method("LISTAGG")
+    sum = property_of("SUM")
+    sum0 = property_of("SUM0")
+    min = property_of("MIN")
+    max = property_of("MAX")
+    count = property_of("COUNT")
+    avg = property_of("AVG")
+    first_value = property_of("FIRST_VALUE")
+    last_value = property_of("LAST_VALUE")
+    stddev_pop = property_of("STDDEV_POP")
+    stddev_samp = property_of("STDDEV_SAMP")
+    var_pop = property_of("VAR_POP")
+    var_samp = property_of("VAR_SAMP")
+    collect = property_of("COLLECT")
+    array_agg = property_of("ARRAY_AGG")
+    list_agg = method_of("LISTAGG", "separator=")
+    percentile = method_of("PERCENTILE", "percentage", "frequency=")
 
     @property
     def distinct(self) -> Expression:
@@ -286,163 +241,22 @@ class Expression:
             raise ProgramError("distinct belongs to an aggregate: col('a').count.distinct.")
         return Expression(FunctionCall(self._node.name, self._node.args, True, span=NOWHERE))
 
-    # Numbers.
+    def over(self, alias: Expression) -> Expression:
+        """Of an aggregate: over the rows of a window that ``over_window`` was given."""
+        node, name = self._node, node_of(alias)
+        if not isinstance(node, FunctionCall) or not isinstance(name, Name):
+            raise ProgramError(
+                "over() belongs to an aggregate, and takes the name of a window: col('a').sum.over(col('w'))."
+            )
+        window = Over(name.parts[-1], (), (), None, span=NOWHERE)
+        return Expression(replace(node, over=window))
 
-    exp = _property("EXP")
-    log10 = _property("LOG10")
-    log2 = _property("LOG2")
-    ln = _property("LN")
-    cosh = _property("COSH")
-    sinh = _property("SINH")
-    tanh = _property("TANH")
-    sin = _property("SIN")
-    cos = _property("COS")
-    tan = _property("TAN")
-    cot = _property("COT")
-    asin = _property("ASIN")
-    acos = _property("ACOS")
-    atan = _property("ATAN")
-    degrees = _property("DEGREES")
-    radians = _property("RADIANS")
-    sqrt = _property("SQRT")
-    abs = _property("ABS")
-    sign = _property("SIGN")
-    bin = _property("BIN")
-    hex = _property("HEX")
-    unhex = _property("UNHEX")
-    round = _method("ROUND")
-    truncate = _method("TRUNCATE")
-    power = _method("POWER")
-    mod = _method("%")
+    # Windows.
 
-    def log(self, base: Any = None) -> Expression:
-        """The logarithm: natural, or to a base."""
-        return called("LN", self) if base is None else called("LOG", base, self)
-
-    def floor(self, time_interval_unit: TimeIntervalUnit | None = None) -> Expression:
-        """The largest whole number, or the begin of the unit of time, that is not greater."""
-        return called("FLOOR", self, *_given(time_interval_unit))
-
-    def ceil(self, time_interval_unit: TimeIntervalUnit | None = None) -> Expression:
-        """The least whole number, or begin of a unit of time, that is not less."""
-        return called("CEIL", self, *_given(time_interval_unit))
-
-    # Text.
-
-    char_length = _property("CHAR_LENGTH")
-    upper_case = _property("UPPER")
-    lower_case = _property("LOWER")
-    init_cap = _property("INITCAP")
-    ascii = _property("ASCII")
-    chr = _property("CHR")
-    reverse = _property("REVERSE")
-    from_base64 = _property("FROM_BASE64")
-    to_base64 = _property("TO_BASE64")
-    url_encode = _property("URL_ENCODE")
-    url_decode = _property("URL_DECODE")
-    md5 = _property("MD5")
-    sha1 = _property("SHA1")
-    sha224 = _property("SHA224")
-    sha256 = _property("SHA256")
-    sha384 = _property("SHA384")
-    sha512 = _property("SHA512")
-    sha2 = _method("SHA2")
-    substring = _method("SUBSTRING")
-    substr = _method("SUBSTRING")
-    replace = _method("REPLACE")
-    translate = _method("TRANSLATE")
-    lpad = _method("LPAD")
-    rpad = _method("RPAD")
-    ltrim = _method("LTRIM")
-    rtrim = _method("RTRIM")
-    btrim = _method("BTRIM")
-    repeat = _method("REPEAT")
-    left = _method("LEFT")
-    right = _method("RIGHT")
-    instr = _method("INSTR")
-    locate = _method("LOCATE")
-    overlay = _method("OVERLAY")
-    position = _method("POSITION")
-    starts_with = _method("STARTSWITH")
-    ends_with = _method("ENDSWITH")
-    regexp = _method("REGEXP")
-    regexp_count = _method("REGEXP_COUNT")
-    regexp_replace = _method("REGEXP_REPLACE")
-    regexp_extract = _method("REGEXP_EXTRACT")
-    regexp_instr = _method("REGEXP_INSTR")
-    regexp_substr = _method("REGEXP_SUBSTR")
-    split_index = _method("SPLIT_INDEX")
-    split = _method("SPLIT")
-    str_to_map = _method("STR_TO_MAP")
-    encode = _method("ENCODE")
-    decode = _method("DECODE")
-    elt = _method("ELT")
-
-    def concat(self, other: Any) -> Expression:
-        """Two texts, one behind the other."""
-        return called("CONCAT", self, other)
-
-    def trim(self, character: Any = None) -> Expression:
-        """Without blanks, or another character, on both sides."""
-        return self._trimmed("BOTH", character)
-
-    def trim_leading(self, character: Any = None) -> Expression:
-        """Without blanks, or another character, in front."""
-        return self._trimmed("LEADING", character)
-
-    def trim_trailing(self, character: Any = None) -> Expression:
-        """Without blanks, or another character, at the end."""
-        return self._trimmed("TRAILING", character)
-
-    def _trimmed(self, side: str, character: Any) -> Expression:
-        mark = Expression(Symbol(side, span=NOWHERE))
-        return called("TRIM", mark, " " if character is None else character, self)
-
-    # Times.
-
-    to_date = _property("TO_DATE")
-    to_timestamp = _property("TO_TIMESTAMP")
-    year = years = _span("years", 12, months=True)
-    quarter = quarters = _span("quarters", 3, months=True)
-    month = months = _span("months", 1, months=True)
-    week = weeks = _span("weeks", 604_800_000)
-    day = days = _span("days", 86_400_000)
-    hour = hours = _span("hours", 3_600_000)
-    minute = minutes = _span("minutes", 60_000)
-    second = seconds = _span("seconds", 1000)
-    milli = millis = _span("milliseconds", 1)
-
-    def extract(self, time_interval_unit: TimeIntervalUnit) -> Expression:
-        """A part of a date or time."""
-        return called("EXTRACT", time_interval_unit, self)
-
-    # Collections and rows.
-
-    cardinality = _property("CARDINALITY")
-    element = _property("ELEMENT")
-    map_keys = _property("MAP_KEYS")
-    map_values = _property("MAP_VALUES")
-    array_distinct = _property("ARRAY_DISTINCT")
-    array_reverse = _property("ARRAY_REVERSE")
-    array_max = _property("ARRAY_MAX")
-    array_min = _property("ARRAY_MIN")
-    array_contains = _method("ARRAY_CONTAINS")
-    array_position = _method("ARRAY_POSITION")
-    array_append = _method("ARRAY_APPEND")
-    array_prepend = _method("ARRAY_PREPEND")
-    array_remove = _method("ARRAY_REMOVE")
-    array_concat = _method("ARRAY_CONCAT")
-    array_join = _method("ARRAY_JOIN")
-
-    def at(self, index: Any) -> Expression:
-        """An element of an array, from one on, or of a map."""
-        return Expression(ItemAccess(self._node, node_of(index), span=NOWHERE))
-
-    def get(self, name_or_index: str | int) -> Expression:
-        """A field of a row."""
-        if isinstance(name_or_index, int):
-            raise ProgramError("Not supported yet: get() with a position. Use the field's name.")
-        return Expression(FieldAccess(self._node, name_or_index, span=NOWHERE))
+    start = property_of("WINDOW_START")
+    end = property_of("WINDOW_END")
+    rowtime = property_of("WINDOW_ROWTIME")
+    proctime = property_of("WINDOW_PROCTIME")
 
 
 def _shown(node: Node) -> str:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from firesteel.table.expression import NOWHERE, Expression, called, node_of
+from firesteel.table.expression import NOWHERE, Expression, JsonOnNull, RowInterval, called, node_of
 from firesteel.table.logical.literals import python_literal
+from firesteel.table.select_fields import ColumnChoice, ColumnRange
 from firesteel.table.sql.parser import parse_expression
-from firesteel.table.sql.syntax import ArrayConstructor, Constant, MapConstructor, Name, RowConstructor, Star
+from firesteel.table.sql.syntax import ArrayConstructor, Constant, MapConstructor, Name, RowConstructor, Star, Symbol
 from firesteel.table.types.data_types import DataType
 
 __all__ = [
+    "CURRENT_RANGE",
+    "CURRENT_ROW",
+    "UNBOUNDED_RANGE",
+    "UNBOUNDED_ROW",
     "and_",
     "array",
     "atan2",
@@ -20,13 +25,22 @@ __all__ = [
     "col",
     "concat",
     "concat_ws",
+    "convert_tz",
+    "current_database",
     "current_date",
     "current_time",
     "current_timestamp",
+    "current_watermark",
     "date_format",
     "e",
     "from_unixtime",
     "if_then_else",
+    "json",
+    "json_array",
+    "json_array_agg",
+    "json_object",
+    "json_object_agg",
+    "json_string",
     "lit",
     "local_time",
     "local_timestamp",
@@ -39,7 +53,10 @@ __all__ = [
     "pi",
     "rand",
     "rand_integer",
+    "range_",
     "row",
+    "row_interval",
+    "source_watermark",
     "timestamp_diff",
     "to_date",
     "to_timestamp",
@@ -47,7 +64,30 @@ __all__ = [
     "unix_timestamp",
     "uuid",
     "with_all_columns",
+    "with_columns",
+    "without_columns",
 ]
+
+
+UNBOUNDED_ROW = Expression(Symbol("UNBOUNDED_ROW", span=NOWHERE))
+"""All rows before."""
+UNBOUNDED_RANGE = Expression(Symbol("UNBOUNDED_RANGE", span=NOWHERE))
+"""All time before."""
+CURRENT_ROW = Expression(Symbol("CURRENT_ROW", span=NOWHERE))
+"""The row itself."""
+CURRENT_RANGE = Expression(Symbol("CURRENT_RANGE", span=NOWHERE))
+"""The row, and those of the same time."""
+
+
+def row_interval(rows: int) -> Expression:
+    """So many rows, for the bounds of an over window.
+
+    >>> row_interval(2)
+    <Expression RowInterval>
+    """
+    count = node_of(rows)
+    assert isinstance(count, Constant)
+    return Expression(RowInterval(count, span=NOWHERE))
 
 
 def col(name: str) -> Expression:
@@ -122,8 +162,36 @@ def with_all_columns() -> Expression:
     return Expression(Star(span=NOWHERE))
 
 
-def call(f: str, *args: Any) -> Expression:
-    """A function by its name in SQL."""
+def range_(start: str | int, end: str | int) -> Expression:
+    """The columns of a table from one to another one, by their names or by their numbers, which begin with 1.
+
+    >>> from firesteel.table import EnvironmentSettings, TableEnvironment
+    >>> env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    >>> table = env.from_elements([(1, "a", True)], ["id", "name", "there"])
+    >>> table.select(range_("id", "name")).print_schema()
+    (
+      `id` BIGINT,
+      `name` STRING
+    )
+    """
+    return Expression(ColumnRange(start, end, span=NOWHERE))
+
+
+def with_columns(head: Any, *tails: Any) -> Expression:
+    """Columns of a table: ``with_columns(range_("b", "d"), col("a"))``."""
+    return Expression(ColumnChoice(tuple(node_of(each) for each in (head, *tails)), span=NOWHERE))
+
+
+def without_columns(head: Any, *tails: Any) -> Expression:
+    """All columns of a table but these: ``without_columns(col("b"))``."""
+    return Expression(ColumnChoice(tuple(node_of(each) for each in (head, *tails)), True, span=NOWHERE))
+
+
+def call(f: Any, *args: Any) -> Expression:
+    """A function by its name in SQL, or one that ``udf`` and its like made."""
+    if not isinstance(f, str):
+        found: Expression = f(*args)
+        return found
     return called(f, *args)
 
 
@@ -155,6 +223,21 @@ def atan2(y: Any, x: Any) -> Expression:
 def log(v: Any, base: Any = None) -> Expression:
     """The logarithm: natural, or to a base."""
     return called("LN", v) if base is None else called("LOG", base, v)
+
+
+def current_watermark(rowtimeAttribute: Any) -> Expression:
+    """How far event time has come for a column with watermarks; NULL before the first one."""
+    return called("CURRENT_WATERMARK", rowtimeAttribute)
+
+
+def current_database() -> Expression:
+    """The name of the current database."""
+    return called("CURRENT_DATABASE")
+
+
+def source_watermark() -> Expression:
+    """The watermarks that the source has, for ``Schema.watermark``."""
+    return called("SOURCE_WATERMARK")
 
 
 def pi() -> Expression:
@@ -240,3 +323,42 @@ def from_unixtime(unixtime: Any, format: Any = None) -> Expression:
 def unix_timestamp(date_str: Any = None, format: Any = None) -> Expression:
     """Seconds since 1970."""
     return called("UNIX_TIMESTAMP", *[each for each in (date_str, format) if each is not None])
+
+
+def convert_tz(date_str: Any, tz_from: Any, tz_to: Any) -> Expression:
+    """A date and time in text as clocks of another zone show it."""
+    return called("CONVERT_TZ", date_str, tz_from, tz_to)
+
+
+def json(value: Any) -> Expression:
+    """Text that is JSON already, inside ``json_object`` and ``json_array``."""
+    return called("JSON", value)
+
+
+def json_string(value: Any) -> Expression:
+    """A value as JSON."""
+    return called("JSON_STRING", value)
+
+
+def json_object(on_null: JsonOnNull = JsonOnNull.NULL, *args: Any) -> Expression:
+    """An object of keys and values, one behind the other.
+
+    >>> json_object(JsonOnNull.ABSENT, "id", col("a"))
+    <Expression JSON_OBJECT('id':CHAR(2), a)>
+    """
+    return called("JSON_OBJECT", *args, clauses=(("ON NULL", on_null.value),))
+
+
+def json_array(on_null: JsonOnNull = JsonOnNull.ABSENT, *args: Any) -> Expression:
+    """An array of values."""
+    return called("JSON_ARRAY", *args, clauses=(("ON NULL", on_null.value),))
+
+
+def json_object_agg(on_null: JsonOnNull, key_expr: Any, value_expr: Any) -> Expression:
+    """An object of the keys and values of all rows of a group."""
+    return called("JSON_OBJECTAGG", key_expr, value_expr, clauses=(("ON NULL", on_null.value),))
+
+
+def json_array_agg(on_null: JsonOnNull, item_expr: Any) -> Expression:
+    """An array of the values of all rows of a group."""
+    return called("JSON_ARRAYAGG", item_expr, clauses=(("ON NULL", on_null.value),))

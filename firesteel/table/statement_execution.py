@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from firesteel.common.types import Row
+from firesteel.connectors.table.partition_folders import DEFAULT_NAME, FolderSplitter
 from firesteel.errors import ProgramError
+from firesteel.table.catalog.functions import PythonFunction
 from firesteel.table.catalog.manager import CatalogError, Database
-from firesteel.table.catalog.tables import View
-from firesteel.table.declarations import declared_table, show_create
+from firesteel.table.catalog.tables import CatalogObject, DeclaredTable, View
+from firesteel.table.declarations import show_create, shown_options
 from firesteel.table.descriptions import described
 from firesteel.table.functions.binding import cast_to
-from firesteel.table.functions.registry import names as function_names
+from firesteel.table.functions.evaluation import Evaluator
+from firesteel.table.logical.expression_resolver import ExpressionResolver
 from firesteel.table.logical.expressions import Expression, Literal
 from firesteel.table.logical.plan import Plan, Project
 from firesteel.table.logical.resolver import renamed
+from firesteel.table.logical.scope import Scope
+from firesteel.table.overwriting import Overwrite
 from firesteel.table.result_kind import ResultKind
 from firesteel.table.sql import statements
 from firesteel.table.sql.errors import NotSupportedError, SqlValidationError, near_names
 from firesteel.table.sql.syntax import Node
 from firesteel.table.table_result import TableResult
+from firesteel.table.table_statements import TableStatements, matching
 from firesteel.table.types.data_types import MAX_LENGTH, RowType, VarCharType
 
 if TYPE_CHECKING:
     from firesteel.table.table_environment import TableEnvironment
 
-__all__ = ["StatementExecutor"]
+__all__ = ["StatementExecutor", "listed", "ok", "table_of"]
 
 _TEXT = VarCharType(MAX_LENGTH)
 
@@ -39,7 +46,12 @@ def ok() -> TableResult:
 
 def listed(name: str, values: Sequence[str]) -> TableResult:
     """One column of text."""
-    return TableResult(RowType.of([name], [_TEXT]), rows=[Row(value) for value in values])
+    return table_of([name], [(value,) for value in values])
+
+
+def table_of(names: Sequence[str], rows: Sequence[Sequence[str]]) -> TableResult:
+    """Columns of text."""
+    return TableResult(RowType.of(list(names), [_TEXT] * len(names)), rows=[Row(*row) for row in rows])
 
 
 class StatementExecutor:
@@ -49,6 +61,7 @@ class StatementExecutor:
         self._env = env
         self._catalogs = env._catalogs
         self._text = text
+        self._table_statements = TableStatements(env, text)
 
     def execute(self, statement: statements.Statement) -> TableResult:
         """Does what the statement says."""
@@ -83,27 +96,63 @@ class StatementExecutor:
     def _statement_set(self, statement: statements.StatementSetStatement) -> TableResult:
         return self._env._insert([self._insertion(insert) for insert in statement.inserts])
 
-    def insertion(self, statement: statements.Statement) -> tuple[str, Plan, bool]:
+    def insertion(self, statement: statements.Statement) -> tuple[str, Plan, bool | Overwrite]:
         """Where the rows of an INSERT go, and its plan."""
         if not isinstance(statement, statements.Insert):
             raise ProgramError("add_insert_sql() takes an INSERT statement.")
         return self._insertion(statement)
 
-    def _insertion(self, statement: statements.Insert) -> tuple[str, Plan, bool]:
-        if statement.partition:
-            raise self._unsupported(statement, "INSERT into a PARTITION")
+    def _insertion(self, statement: statements.Insert) -> tuple[str, Plan, bool | Overwrite]:
         target = self._catalogs.find(statement.target.parts)
         if target is None:
             near = near_names(statement.target.parts[-1], self._catalogs.names())
             raise SqlValidationError(f"There is no table {statement.target}.{near}", self._text, statement.target.span)
         plan = self._env._resolve(statement.query, self._text)
+        columns = _writable(target)
+        if statement.partition:
+            plan = self._partitioned(statement, plan, columns, target)
         if statement.columns:
-            plan = self._arranged(statement, plan, target.row_type)
-        return ".".join(f"`{part}`" for part in statement.target.parts), plan, statement.overwrite
+            plan = self._arranged(statement, plan, columns)
+        overwrite = Overwrite(self._static_folder(statement, target)) if statement.overwrite else False
+        return _quoted(statement.target.parts), plan, overwrite
+
+    def _static_folder(self, statement: statements.Insert, target: CatalogObject) -> str | None:
+        """The folder of the partition that PARTITION (...) names, if it names one as a whole."""
+        given = dict(statement.partition)
+        if not isinstance(target, DeclaredTable) or not given or set(given) != set(target.partitioned_by):
+            return None
+        kinds = dict(zip(_writable(target).field_names(), _writable(target).field_types(), strict=True))
+        resolver = ExpressionResolver(Scope([]), self._text)
+        values = [cast_to(resolver.resolve(given[name]), kinds[name]) for name in target.partitioned_by]
+        columns = Evaluator(values).columns(pa.record_batch({"one": [0]}))
+        batch = pa.record_batch(columns, list(target.partitioned_by))
+        default = target.options.get("partition.default-name", DEFAULT_NAME)
+        (found,) = FolderSplitter(batch.schema, target.partitioned_by, default)(batch)
+        return found.folder
+
+    def _partitioned(self, statement: statements.Insert, plan: Plan, columns: RowType, target: CatalogObject) -> Plan:
+        """The query's columns with those that PARTITION (...) gives one value."""
+        parts = target.partitioned_by if isinstance(target, DeclaredTable) else ()
+        resolver = ExpressionResolver(Scope.of(plan, None), self._text)
+        given = {}
+        for name, value in statement.partition:
+            if name not in parts:
+                message = f"{statement.target} is not partitioned by {name}.{near_names(name, parts)}"
+                raise SqlValidationError(message, self._text, value.span)
+            given[name] = resolver.resolve(value)
+        names = [column.parts[-1] for column in statement.columns]
+        rest = names or [name for name in columns.field_names() if name not in given]
+        if len(rest) != len(plan.names):
+            message = f"{len(rest)} columns are left for the query, which has {len(plan.names)}."
+            raise SqlValidationError(message, self._text, statement.query.span)
+        found: dict[str, Expression] = {**given, **dict(zip(rest, plan.refs(), strict=True))}
+        kinds = dict(zip(columns.field_names(), columns.field_types(), strict=True))
+        order = [*names, *given] if names else columns.field_names()
+        return Project(plan, tuple(cast_to(found[name], kinds[name]) for name in order), tuple(order))
 
     def _arranged(self, statement: statements.Insert, plan: Plan, row_type: RowType) -> Plan:
         """The columns that were named, in the table's order; NULL for the others."""
-        given = [column.parts[-1] for column in statement.columns]
+        given = [column.parts[-1] for column in statement.columns] + [name for name, _ in statement.partition]
         if len(given) != len(plan.names):
             message = f"{len(given)} columns are named, the query has {len(plan.names)}."
             raise SqlValidationError(message, self._text, statement.query.span)
@@ -123,13 +172,34 @@ class StatementExecutor:
 
     # CREATE, DROP, ALTER.
 
+    def declare(self, statement: statements.CreateTable) -> str:
+        """Makes the table of a CREATE TABLE AS, without the job that writes its rows. Returns the statement that makes
+        the same table, secrets and all."""
+        self._table_statements.create(statement)
+        path = self._catalogs.qualified(statement.name.parts)
+        found = self._catalogs.find(statement.name.parts)
+        assert found is not None
+        return show_create(found, path, path in self._catalogs.temporary, secrets=True)
+
     def _create_table(self, statement: statements.CreateTable) -> TableResult:
-        if statement.query is not None:
-            raise self._unsupported(statement.query, "CREATE TABLE AS")
-        if statement.like is not None:
-            raise self._unsupported(statement.like, "LIKE")
-        table = declared_table(statement, self._text)
-        self._catalogs.create(statement.name.parts, table, statement.temporary, statement.if_not_exists)
+        plan = self._table_statements.create(statement)
+        if plan is None:
+            return ok()
+        table = self._catalogs.find(statement.name.parts)
+        assert isinstance(table, DeclaredTable)
+        written = [column.name for column in table.writable]
+        return self._env._insert([(_quoted(statement.name.parts), projected(plan, written), False)])
+
+    def _alter_table(self, statement: statements.AlterTable) -> TableResult:
+        self._table_statements.alter_table(statement)
+        return ok()
+
+    def _alter_view(self, statement: statements.AlterView) -> TableResult:
+        self._table_statements.alter_view(statement)
+        return ok()
+
+    def _alter_database(self, statement: statements.AlterDatabase) -> TableResult:
+        self._table_statements.alter_database(statement)
         return ok()
 
     def _create_view(self, statement: statements.CreateView) -> TableResult:
@@ -143,6 +213,19 @@ class StatementExecutor:
         self._catalogs.create(
             statement.name.parts, view, statement.temporary, statement.if_not_exists, statement.or_replace
         )
+        return ok()
+
+    def _create_function(self, statement: statements.CreateFunction) -> TableResult:
+        if statement.language != "PYTHON":
+            message = (
+                f"Functions in {statement.language} cannot run here: AS 'module.function' LANGUAGE PYTHON is there."
+            )
+            raise NotSupportedError(message, self._text, statement.span)
+        functions, function = self._env._functions, PythonFunction(statement.identifier)
+        if statement.system:
+            functions.create_system(statement.name.parts[-1], function, statement.if_not_exists)
+        else:
+            functions.create(statement.name.parts, function, statement.temporary, statement.if_not_exists)
         return ok()
 
     def _create_database(self, statement: statements.CreateDatabase) -> TableResult:
@@ -184,6 +267,12 @@ class StatementExecutor:
             if parts[-1] == self._catalogs.current_catalog:
                 raise CatalogError(f"{parts[-1]} is the current catalog.")
             self._catalogs.catalogs.pop(parts[-1], None)
+        elif kind == "FUNCTION":
+            functions = self._env._functions
+            if statement.system:
+                functions.drop_system(parts[-1], statement.if_exists)
+            else:
+                functions.drop(parts, statement.temporary, statement.if_exists)
         else:
             raise self._unsupported(statement, f"DROP {kind}")
         return ok()
@@ -207,6 +296,10 @@ class StatementExecutor:
     # DESCRIBE, SHOW, USE, SET.
 
     def _describe(self, statement: statements.Describe) -> TableResult:
+        if statement.kind == "DATABASE":
+            return self._table_statements.describe_database(statement)
+        if statement.kind == "CATALOG":
+            return self._table_statements.describe_catalog(statement)
         found = self._catalogs.find(statement.name.parts)
         if found is None:
             near = near_names(statement.name.parts[-1], self._catalogs.names())
@@ -229,19 +322,20 @@ class StatementExecutor:
             "DATABASES": ("database name", lambda: self._databases(parts)),
             "TABLES": ("table name", lambda: self._tables(parts, views=None)),
             "VIEWS": ("view name", lambda: self._tables(parts, views=True)),
-            "FUNCTIONS": ("function name", lambda: [name.lower() for name in function_names() if name[0].isalpha()]),
-            "USER FUNCTIONS": ("function name", list),
+            "FUNCTIONS": ("function name", self._env.list_functions),
+            "USER FUNCTIONS": ("function name", self._env.list_user_defined_functions),
             "MODULES": ("module name", lambda: ["core"]),
+            "PARTITIONS": ("partition name", lambda: self._table_statements.partitions(statement)),
+            "JARS": ("jars", list),
         }
         if kind == "COLUMNS":
-            assert statement.name is not None or statement.like is None
             if statement.name is None:
-                raise self._unsupported(statement, "SHOW COLUMNS without a table")
-            return self._describe(statements.Describe(statement.name, False, span=statement.span))
+                raise SqlValidationError("SHOW COLUMNS FROM which table?", self._text, statement.span)
+            return self._table_statements.show_columns(statement)
         if kind not in lists:
             raise self._unsupported(statement, f"SHOW {kind}")
         name, values = lists[kind]
-        return listed(name, _like(values(), statement.like, statement.negated))
+        return listed(name, matching(values(), statement.like, statement.negated))
 
     def _databases(self, parts: tuple[str, ...]) -> list[str]:
         catalog = parts[0] if parts else self._catalogs.current_catalog
@@ -275,7 +369,7 @@ class StatementExecutor:
     def _set(self, statement: statements.SetOption) -> TableResult:
         configuration = self._env.get_config().get_configuration()
         if statement.key is None:
-            rows = [Row(key, value) for key, value in sorted(configuration.to_dict().items())]
+            rows = [Row(key, value) for key, value in sorted(shown_options(configuration.to_dict()).items())]
             return TableResult(RowType.of(["key", "value"], [_TEXT, _TEXT]), rows=rows)
         configuration.set_string(statement.key, statement.value or "")
         return ok()
@@ -296,11 +390,21 @@ def _name_span(statement: statements.Statement) -> Any:
     return name.span if isinstance(name, Node) else statement.span
 
 
-def _like(values: Sequence[str], pattern: str | None, negated: bool) -> list[str]:
-    if pattern is None:
-        return list(values)
-    regex = "".join(".*" if letter == "%" else "." if letter == "_" else re.escape(letter) for letter in pattern)
-    return [value for value in values if (re.fullmatch(regex, value, re.DOTALL) is not None) != negated]
+def _quoted(parts: tuple[str, ...]) -> str:
+    return ".".join(f"`{part}`" for part in parts)
+
+
+def _writable(target: CatalogObject) -> RowType:
+    """The columns that rows for a table have."""
+    if not isinstance(target, DeclaredTable):
+        return target.row_type
+    return RowType.of([each.name for each in target.writable], [each.type for each in target.writable])
+
+
+def projected(plan: Plan, names: Sequence[str]) -> Plan:
+    """The columns of a plan in another order."""
+    refs = dict(zip(plan.names, plan.refs(), strict=True))
+    return Project(plan, tuple(refs[name] for name in names if name in refs), tuple(n for n in names if n in refs))
 
 
 _HANDLERS: dict[type, Callable[[StatementExecutor, Any], TableResult]] = {
@@ -312,10 +416,11 @@ _HANDLERS: dict[type, Callable[[StatementExecutor, Any], TableResult]] = {
     statements.CreateView: StatementExecutor._create_view,
     statements.CreateDatabase: StatementExecutor._create_database,
     statements.CreateCatalog: StatementExecutor._create_catalog,
-    statements.CreateFunction: StatementExecutor._later,
+    statements.CreateFunction: StatementExecutor._create_function,
     statements.Drop: StatementExecutor._drop,
-    statements.AlterTable: StatementExecutor._later,
-    statements.AlterView: StatementExecutor._later,
+    statements.AlterTable: StatementExecutor._alter_table,
+    statements.AlterView: StatementExecutor._alter_view,
+    statements.AlterDatabase: StatementExecutor._alter_database,
     statements.Describe: StatementExecutor._describe,
     statements.Show: StatementExecutor._show,
     statements.Use: StatementExecutor._use,

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from firesteel.errors import ProgramError
 from firesteel.table.logical.plan import Plan
+from firesteel.table.overwriting import Overwrite
 from firesteel.table.table_result import TableResult
 
 if TYPE_CHECKING:
     from firesteel.table.table import Table
+    from firesteel.table.table_descriptor import TableDescriptor
     from firesteel.table.table_environment import TableEnvironment
+    from firesteel.table.table_pipeline import TablePipeline
 
 __all__ = ["StatementSet"]
 
@@ -20,21 +23,31 @@ class StatementSet:
 
     def __init__(self, env: TableEnvironment) -> None:
         self._env = env
-        self._inserts: list[tuple[str, Plan, bool]] = []
+        self._inserts: list[tuple[str | TableDescriptor, Plan, bool | Overwrite]] = []
 
     def add_insert_sql(self, stmt: str) -> StatementSet:
         """Adds an INSERT statement."""
         self._inserts.append(self._env._insertion(stmt))
         return self
 
-    def add_insert(self, target_path: str, table: Table, overwrite: bool = False) -> StatementSet:
-        """Adds the rows of a table."""
-        self._inserts.append((target_path, table._plan, overwrite))
+    def add_insert(
+        self, target_path_or_descriptor: str | TableDescriptor, table: Table, overwrite: bool = False
+    ) -> StatementSet:
+        """Adds the rows of a table, for a table of the catalog or of a descriptor."""
+        self._inserts.append((target_path_or_descriptor, table._plan, overwrite))
         return self
+
+    def add(self, table_pipeline: TablePipeline) -> StatementSet:
+        """Adds what ``Table.insert_into`` made."""
+        return self.add_insert(table_pipeline._target, table_pipeline._table, table_pipeline._overwrite)
 
     def explain(self, *extra_details: Any) -> str:
         """The plans as text."""
         return self._env._explain([plan for _, plan, _ in self._inserts])
+
+    def print_explain(self, *extra_details: Any) -> None:
+        """Prints the plans."""
+        print(self.explain(*extra_details))
 
     def execute(self) -> TableResult:
         """Runs them, and forgets them."""

@@ -6,24 +6,39 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from firesteel.common.types import RowKind
 from firesteel.datastream.data_stream import DataStream
-from firesteel.datastream.functions import as_map
+from firesteel.datastream.functions import as_filter, as_map
 from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 from firesteel.errors import ProgramError, short_repr
+from firesteel.runtime.columns.routing import KeyColumns
 from firesteel.runtime.columns.types import ColumnsType
-from firesteel.runtime.operators.table import ColumnsToRows, RowsToColumns
+from firesteel.runtime.operators.table import (
+    Calc,
+    ChangelogNormalize,
+    ColumnsToRows,
+    RowsToColumns,
+    rowtime_strategy,
+)
 from firesteel.table.bridges import row_type_of_stream, stream_type
 from firesteel.table.catalog.tables import StreamTable
+from firesteel.table.changelog_mode import ChangelogMode
+from firesteel.table.declarations import table_plan
 from firesteel.table.environment_settings import EnvironmentSettings
 from firesteel.table.expression import Expression
 from firesteel.table.logical.plan import Plan, Scan
 from firesteel.table.logical.resolver import renamed
 from firesteel.table.physical.changelog import inserts_only
+from firesteel.table.physical.columns import columns
 from firesteel.table.physical.planner import Planner, schema_of
+from firesteel.table.physical.state_tables import described
+from firesteel.table.schema import Schema
 from firesteel.table.sql.syntax import Name
+from firesteel.table.stream_schemas import CastColumn, fitted_to, stream_declaration
 from firesteel.table.table import Table
 from firesteel.table.table_environment import TableEnvironment
 from firesteel.table.types.arrow import arrow_schema
+from firesteel.table.types.data_types import RowType
 
 __all__ = ["StreamTableEnvironment"]
 
@@ -45,6 +60,11 @@ class StreamTableEnvironment(TableEnvironment):
     def __init__(self, env: StreamExecutionEnvironment, settings: EnvironmentSettings) -> None:
         super().__init__(settings)
         self._stream_env = env
+        self._stream_planners: dict[Any, Planner] = {}
+        """Of the stream program, by what they are made with: parts that two of its tables share are built once."""
+        self._stream_names: dict[str, int] = {}
+        self._tables_of_streams: dict[str, int] = {}
+        """How many tables were made of each stream, by its uid."""
         self._config.add_configuration(env._configuration)
 
     @staticmethod
@@ -57,22 +77,78 @@ class StreamTableEnvironment(TableEnvironment):
         return StreamTableEnvironment(env, environment_settings or EnvironmentSettings.in_streaming_mode())
 
     def from_data_stream(self, data_stream: DataStream, *fields_or_schema: Any) -> Table:
-        """A table of a stream's records, all of them insertions. Columns may get other names: ``col("a")`` for each."""
+        """A table of a stream's records, all of them insertions. Columns may get other names: ``col("a")`` for each. A
+        schema may add columns, and say what the event time is::
+
+            Schema.new_builder()
+                .column_by_metadata("rowtime", "TIMESTAMP_LTZ(3)")   # the timestamps of the stream
+                .watermark("rowtime", "SOURCE_WATERMARK()")          # and its watermarks
+                .build()
+        """
+        if len(fields_or_schema) == 1 and isinstance(fields_or_schema[0], Schema):
+            return self._from_schema(data_stream, fields_or_schema[0], ChangelogMode.insert_only())
         return self._from_stream(data_stream, fields_or_schema, insert_only=True)
 
-    def from_changelog_stream(self, data_stream: DataStream, *fields_or_schema: Any) -> Table:
-        """A table of a stream of rows, each of which says what it does to the table."""
-        return self._from_stream(data_stream, fields_or_schema, insert_only=False)
+    def from_changelog_stream(
+        self, data_stream: DataStream, schema: Any = None, changelog_mode: ChangelogMode | None = None
+    ) -> Table:
+        """A table of a stream of rows, each of which says what it does to the table. With ``ChangelogMode.upsert()`` a
+        row replaces the one with its primary key, which the schema has."""
+        mode = changelog_mode or ChangelogMode.all()
+        if schema is None and mode == ChangelogMode.upsert():
+            raise ProgramError("ChangelogMode.upsert() needs a schema with a primary key.")
+        if schema is None:
+            return self._from_stream(data_stream, (), insert_only=mode == ChangelogMode.insert_only())
+        if not isinstance(schema, Schema):
+            return self._from_stream(data_stream, (schema,), insert_only=False)
+        return self._from_schema(data_stream, schema, mode)
+
+    def _from_schema(self, stream: DataStream, schema: Schema, mode: ChangelogMode) -> Table:
+        declared = stream_declaration(stream, schema)
+        path = self._path_of(stream)
+        table = declared.table
+        layout = arrow_schema(table.readable.field_names(), table.readable.field_types())
+        rows = stream if declared.several else _singles(stream)
+        spec = RowsToColumns(declared.schema, mode != ChangelogMode.insert_only(), declared.rowtime)
+        batches = rows.transform("RowsToColumns", spec, ColumnsType(declared.schema))
+        if declared.schema != layout:
+            batches = batches.transform(
+                "Columns", Calc(tuple(map(CastColumn, declared.places, layout.types)), layout), ColumnsType(layout)
+            )
+        if mode == ChangelogMode.upsert():
+            if not table.primary_key:
+                raise ProgramError("ChangelogMode.upsert() needs a schema with a primary key.")
+            keys = tuple(layout.names.index(name) for name in table.primary_key)
+            keyed = batches.key_by(KeyColumns(keys))
+            batches = keyed.transform("ChangelogNormalize", ChangelogNormalize(keys, layout), ColumnsType(layout))
+            batches = described(batches, Scan(path, table.readable, None)).uid(f"{path[0]} by key")
+        insert_only = mode == ChangelogMode.insert_only()
+        plan = table_plan(table, path, StreamTable(table.readable, batches, insert_only))
+        scan = plan.inputs[0] if plan.inputs else plan
+        if isinstance(scan, Scan) and scan.watermark is not None:
+            (watermark,) = columns((scan.watermark,), self._config.get_local_timezone())
+            timed = batches.assign_timestamps_and_watermarks(rowtime_strategy(watermark)).uid(f"{path[0]} in time")
+            plan = table_plan(table, path, StreamTable(table.readable, timed, insert_only))
+        return Table(plan, self)
+
+    def _path_of(self, stream: DataStream) -> tuple[str]:
+        """A name for a table of a stream. State is found again by it: where the stream has a uid, it has that of the
+        stream, so that it does not depend on which tables were made before."""
+        uid = stream._node.uid
+        if uid is None:
+            self._anonymous += 1
+            return (f"*anonymous_datastream_source${self._anonymous}*",)
+        number = self._tables_of_streams[uid] = self._tables_of_streams.get(uid, 0) + 1
+        return (f"*datastream {uid}*" if number == 1 else f"*datastream {uid}${number}*",)
 
     def _from_stream(self, stream: DataStream, fields: tuple[Any, ...], insert_only: bool) -> Table:
         if not isinstance(stream, DataStream):
             raise ProgramError(f"from_data_stream() takes a DataStream, got {short_repr(stream, 60)}.")
         row_type, several = row_type_of_stream(stream.get_type())
         schema = arrow_schema(row_type.field_names(), row_type.field_types())
-        rows = stream if several else stream.map(as_map(_single))
+        rows = stream if several else _singles(stream)
         batches = rows.transform("RowsToColumns", RowsToColumns(schema, not insert_only), ColumnsType(schema))
-        self._anonymous += 1
-        path = (f"*anonymous_datastream_source${self._anonymous}*",)
+        path = self._path_of(stream)
         plan: Plan = Scan(path, row_type, StreamTable(row_type, batches, insert_only))
         names = [_name(field) for field in fields]
         if names:
@@ -81,11 +157,13 @@ class StreamTableEnvironment(TableEnvironment):
             plan = renamed(plan, names)
         return Table(plan, self)
 
-    def create_temporary_view(self, view_path: str, table: Table | DataStream, *fields_or_schema: Any) -> None:
+    def create_temporary_view(
+        self, view_path: str, table_or_data_stream: Table | DataStream, *fields_or_schema: Any
+    ) -> None:
         """Gives a table, or a stream, a name."""
-        if isinstance(table, DataStream):
-            table = self.from_data_stream(table, *fields_or_schema)
-        super().create_temporary_view(view_path, table)
+        if isinstance(table_or_data_stream, DataStream):
+            table_or_data_stream = self.from_data_stream(table_or_data_stream, *fields_or_schema)
+        super().create_temporary_view(view_path, table_or_data_stream)
 
     def to_data_stream(self, table: Table) -> DataStream:
         """A stream of the table's rows. Only of a table that never takes a row back."""
@@ -95,15 +173,50 @@ class StreamTableEnvironment(TableEnvironment):
             )
         return self.to_changelog_stream(table)
 
-    def to_changelog_stream(self, table: Table) -> DataStream:
-        """A stream of rows, each of which says what it does to the table."""
+    def to_changelog_stream(
+        self, table: Table, target_schema: Schema | None = None, changelog_mode: ChangelogMode | None = None
+    ) -> DataStream:
+        """A stream of rows, each of which says what it does to the table. A schema chooses columns and their types; its
+        metadata column ``rowtime`` becomes the timestamp of each row."""
         plan = table._plan
-        batches = self._planner()[1].stream(plan)
-        return batches.transform("ColumnsToRows", ColumnsToRows(schema_of(plan)), stream_type(plan.row_type))
+        rowtime = None
+        if target_schema is not None:
+            plan, rowtime = fitted_to(plan, target_schema)
+        if changelog_mode == ChangelogMode.insert_only() and not inserts_only(plan):
+            raise ProgramError("to_changelog_stream(): the table takes rows back, and only insertions are asked for.")
+        batches = self._stream_planner().stream(plan)
+        row_type = plan.row_type
+        if rowtime is not None:
+            row_type = RowType(tuple(field for at, field in enumerate(row_type.fields) if at != rowtime))
+        spec = ColumnsToRows(schema_of(plan), rowtime, rowtime is not None)
+        stream = batches.transform("ColumnsToRows", spec, stream_type(row_type))
+        if changelog_mode == ChangelogMode.upsert():
+            stream = stream.filter(as_filter(_not_before))
+        return stream
+
+    def to_append_stream(self, table: Table, type_info: Any) -> DataStream:
+        """The same as :meth:`to_data_stream`, which has its place. The type is that of the table."""
+        return self.to_data_stream(table)
+
+    def to_retract_stream(self, table: Table, type_info: Any) -> DataStream:
+        """A stream of pairs: whether a row comes or goes, and the row. :meth:`to_changelog_stream` has its place."""
+        return self.to_changelog_stream(table).map(as_map(_with_sign))
 
     def _planner(self) -> tuple[StreamExecutionEnvironment, Planner]:
         mini_batch = self._config.get_configuration().get_boolean("table.exec.mini-batch.enabled", False)
-        return self._stream_env, Planner(self._stream_env, self._config.get_local_timezone(), mini_batch)
+        planner = Planner(self._stream_env, self._config.get_local_timezone(), mini_batch, self._state_ttl())
+        planner.bundle_size = self._bundle_size()
+        return self._stream_env, planner
+
+    def _stream_planner(self) -> Planner:
+        made = self._planner()[1]
+        planner = self._stream_planners.setdefault(made.settings, made)
+        # Ids are counted over all of the program.
+        planner.share_names(self._stream_names)
+        return planner
+
+    def _needs(self, method: str, *args: str | None) -> None:
+        getattr(self._stream_env, method)(*args)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -122,6 +235,21 @@ class StreamTableEnvironment(TableEnvironment):
     def _insert(self, inserts: Any) -> Any:
         with self._alone():
             return super()._insert(inserts)
+
+
+def _with_sign(row: Any) -> tuple[bool, Any]:
+    return row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER), row
+
+
+def _not_before(row: Any) -> bool:
+    return row.get_row_kind() is not RowKind.UPDATE_BEFORE
+
+
+def _singles(stream: DataStream) -> DataStream:
+    """Records as rows of one column, in the order in which they come."""
+    node, rows = stream._node, stream.map(as_map(_single))
+    parallelism = node.parallelism if node.parallel else 1
+    return rows if parallelism is None else rows.set_parallelism(parallelism)
 
 
 def _single(value: Any) -> tuple[Any]:

@@ -2,29 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from firesteel.errors import ProgramError, short_repr
-from firesteel.table.expression import NOWHERE, Expression, node_of
-from firesteel.table.logical.expression_resolver import ExpressionResolver
+from firesteel.table.expression import NOWHERE, Expression
+from firesteel.table.grouped_tables import (
+    AggregatedTable,
+    FlatAggregateTable,
+    GroupedTable,
+    GroupWindowedTable,
+    OverWindowedTable,
+    WindowGroupedTable,
+)
+from firesteel.table.logical.expression_resolver import Around, ExpressionResolver
 from firesteel.table.logical.expressions import Expression as Typed
-from firesteel.table.logical.grouping import AggregateResolver, has_aggregates
-from firesteel.table.logical.joins import joined, with_condition
-from firesteel.table.logical.plan import Plan, Project, UnionAll, unique_names
-from firesteel.table.logical.resolver import distinct, fitted_branches, renamed
+from firesteel.table.logical.grouping import has_aggregates
+from firesteel.table.logical.joins import joined
+from firesteel.table.logical.plan import Plan, Project, Sort
+from firesteel.table.logical.ranking import limited, order_columns
+from firesteel.table.logical.resolver import renamed
 from firesteel.table.logical.scope import Scope
-from firesteel.table.sql.errors import NotSupportedError, SqlValidationError
-from firesteel.table.sql.syntax import FunctionCall, Name, Node, SelectItem, Star
+from firesteel.table.logical.set_operations import SET_OPERATIONS, distinct
+from firesteel.table.logical.subqueries import expanded, filtered
+from firesteel.table.resolved_schema import ResolvedSchema
+from firesteel.table.row_operations import (
+    flat_mapped,
+    joined_laterally,
+    mapped,
+)
+from firesteel.table.select_fields import checked_names, chosen_columns, field_node, name_of, named_node
+from firesteel.table.sql.errors import SqlValidationError
+from firesteel.table.sql.syntax import Name, Node, OrderItem, PlannedQuery, Query
+from firesteel.table.table_pipeline import TablePipeline
 from firesteel.table.table_result import TableResult
-from firesteel.table.types.data_types import RowType
+from firesteel.table.table_schema import TableSchema
+from firesteel.table.window import GroupWindow, OverWindow
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pyspark.sql import DataFrame
 
+    from firesteel.table.table_descriptor import TableDescriptor
     from firesteel.table.table_environment import TableEnvironment
 
-__all__ = ["GroupedTable", "Table"]
+__all__ = [
+    "AggregatedTable",
+    "FlatAggregateTable",
+    "GroupWindowedTable",
+    "GroupedTable",
+    "OverWindowedTable",
+    "Table",
+    "WindowGroupedTable",
+]
 
 
 class Table:
@@ -42,6 +71,7 @@ class Table:
     def __init__(self, plan: Plan, env: TableEnvironment) -> None:
         self._plan = plan
         self._env = env
+        self._name: str | None = None
 
     def __getattr__(self, name: str) -> Expression:
         """A column, as ``table.name``."""
@@ -52,36 +82,48 @@ class Table:
     def _with(self, plan: Plan) -> Table:
         return Table(plan, self._env)
 
+    def _written(self, field: Any) -> Node:
+        """What an expression holds; functions that it calls by name are found."""
+        found: Node = self._env._with_functions(field_node(field))
+        return found
+
     def _scope(self) -> Scope:
         return Scope.of(self._plan, None)
+
+    def _resolver(self) -> ExpressionResolver:
+        resolver = ExpressionResolver(self._scope())
+        resolver.around = Around(_planned)
+        return resolver
 
     # Columns.
 
     def select(self, *fields: Expression) -> Table:
         """Expressions over the columns."""
-        nodes = [_field(field) for field in fields]
+        nodes = [self._written(field) for field in fields]
         if any(map(has_aggregates, nodes)):
             return GroupedTable(self, ()).select(*fields)
         expressions: list[Typed] = []
         names: list[str] = []
-        resolver = ExpressionResolver(self._scope())
+        resolver = self._resolver()
         for node in nodes:
-            if isinstance(node, Star):
-                for name, column in resolver.scope.star(()):
-                    expressions.append(column)
-                    names.append(name)
+            chosen = chosen_columns(node, self._plan.names)
+            if chosen is not None:
+                columns = dict(resolver.scope.star(()))
+                expressions += [columns[name] for name in chosen]
+                names += chosen
                 continue
-            inner, alias = _named(node)
+            inner, alias = named_node(node)
             expressions.append(resolver.resolve(inner))
-            names.append(alias or _name_of(inner) or f"_c{len(names)}")
-        return self._with(Project(self._plan, tuple(expressions), _checked(names)))
+            names.append(alias or name_of(inner) or f"_c{len(names)}")
+        plan, expressions = expanded(self._plan, expressions, None)
+        return self._with(Project(plan, tuple(expressions), checked_names(names)))
 
     def alias(self, field: str, *fields: str) -> Table:
         """Other names for the columns, from the first one on."""
         names = [field, *fields]
         if len(names) > len(self._plan.names):
             raise ProgramError(f"{len(names)} names for {len(self._plan.names)} columns.")
-        return self._with(renamed(self._plan, _checked([*names, *self._plan.names[len(names) :]])))
+        return self._with(renamed(self._plan, checked_names([*names, *self._plan.names[len(names) :]])))
 
     def add_columns(self, *fields: Expression) -> Table:
         """More columns behind those there are."""
@@ -89,7 +131,7 @@ class Table:
 
     def add_or_replace_columns(self, *fields: Expression) -> Table:
         """More columns; one with a name that is there takes its place."""
-        named = {_named(_field(field))[1]: field for field in fields}
+        named = {named_node(field_node(field))[1]: field for field in fields}
         kept = [named.pop(name, _column(name)) for name in self._plan.names]
         return self.select(*kept, *named.values())
 
@@ -97,21 +139,23 @@ class Table:
         """Other names for some columns: ``col("a").alias("b")``."""
         changes: dict[str, str] = {}
         for field in fields:
-            inner, alias = _named(_field(field))
+            inner, alias = named_node(field_node(field))
             if alias is None or not isinstance(inner, Name):
                 raise ProgramError("rename_columns() takes col('old').alias('new').")
             self._scope().find(inner.parts)
             changes[inner.parts[-1]] = alias
-        return self._with(renamed(self._plan, _checked([changes.get(name, name) for name in self._plan.names])))
+        return self._with(renamed(self._plan, checked_names([changes.get(name, name) for name in self._plan.names])))
 
     def drop_columns(self, *fields: Expression) -> Table:
         """Without some columns."""
         resolver = ExpressionResolver(self._scope())
-        dropped = []
+        dropped: list[str | None] = []
         for field in fields:
-            node = _field(field)
-            resolver.resolve(node)
-            dropped.append(_name_of(node))
+            node = field_node(field)
+            chosen = chosen_columns(node, self._plan.names)
+            if chosen is None:
+                resolver.resolve(node)
+            dropped += [name_of(node)] if chosen is None else chosen
         kept = [name for name in self._plan.names if name not in dropped]
         if not kept:
             raise ProgramError("drop_columns() would leave no column.")
@@ -121,8 +165,8 @@ class Table:
 
     def filter(self, predicate: Expression) -> Table:
         """Rows for which a condition holds."""
-        condition = ExpressionResolver(self._scope()).condition(node_of(predicate), "where()")
-        return self._with(with_condition(self._plan, condition))
+        condition = self._resolver().condition(self._written(predicate), "where()")
+        return self._with(filtered(self._plan, condition, None))
 
     def where(self, predicate: Expression) -> Table:
         """Rows for which a condition holds."""
@@ -134,18 +178,44 @@ class Table:
 
     def group_by(self, *fields: Expression) -> GroupedTable:
         """Groups of rows with the same values."""
-        return GroupedTable(self, tuple(_field(field) for field in fields))
+        return GroupedTable(self, tuple(self._written(field) for field in fields))
 
     def union_all(self, right: Table) -> Table:
         """The rows of two tables."""
-        try:
-            return self._with(UnionAll(tuple(fitted_branches([self._plan, right._plan]))))
-        except ValueError as error:
-            raise SqlValidationError(f"union_all(): {error}") from None
+        return self._combined("UNION", right, True, "union_all")
 
     def union(self, right: Table) -> Table:
         """The rows of two tables, every row once."""
-        return self.union_all(right).distinct()
+        return self._combined("UNION", right, False, "union")
+
+    def intersect(self, right: Table) -> Table:
+        """Rows that both tables have, every row once.
+
+        >>> from firesteel.table import EnvironmentSettings, TableEnvironment
+        >>> env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+        >>> one, other = env.from_elements([(1,), (2,)], ["a"]), env.from_elements([(2,), (3,)], ["b"])
+        >>> one.intersect(other).to_pandas()["a"].to_list()
+        [2]
+        """
+        return self._combined("INTERSECT", right, False, "intersect")
+
+    def intersect_all(self, right: Table) -> Table:
+        """Rows that both tables have, as often as the one that has fewer of them."""
+        return self._combined("INTERSECT", right, True, "intersect_all")
+
+    def minus(self, right: Table) -> Table:
+        """Rows of this table that the other one does not have, every row once."""
+        return self._combined("EXCEPT", right, False, "minus")
+
+    def minus_all(self, right: Table) -> Table:
+        """Rows of this table, as often as it has more of them than the other one."""
+        return self._combined("EXCEPT", right, True, "minus_all")
+
+    def _combined(self, operation: str, right: Table, all: bool, method: str) -> Table:
+        try:
+            return self._with(SET_OPERATIONS[operation](self._plan, right._plan, all))
+        except ValueError as error:
+            raise SqlValidationError(f"{method}(): {error}") from None
 
     def join(self, right: Table, join_predicate: Expression | None = None) -> Table:
         """Pairs of rows of two tables, whose columns have different names."""
@@ -170,47 +240,98 @@ class Table:
         condition = None
         if predicate is not None:
             scope = self._scope().beside(Scope.of(right._plan, None), len(self._plan.names))
-            condition = ExpressionResolver(scope).condition(node_of(predicate), "join()")
+            condition = ExpressionResolver(scope).condition(self._written(predicate), "join()")
         return self._with(joined(self._plan, right._plan, kind, condition))
 
-    # What cannot be run yet.
-
-    def _later(self, what: str) -> NotSupportedError:
-        return NotSupportedError(f"Not supported yet: {what}.")
-
     def order_by(self, *fields: Expression) -> Table:
-        """Rows in order."""
-        raise self._later("order_by()")
+        """Rows in order: ``col("a").desc``. A stream can be ordered only with a limit.
+
+        >>> from firesteel.common import Configuration
+        >>> from firesteel.table import EnvironmentSettings, TableEnvironment
+        >>> from firesteel.table.expressions import col
+        >>> settings = EnvironmentSettings.new_instance().in_batch_mode()
+        >>> memory = Configuration.from_dict({"firesteel.master": "memory"})
+        >>> env = TableEnvironment.create(settings.with_configuration(memory).build())
+        >>> list(env.from_elements([(1,), (3,), (2,)], ["n"]).order_by(col("n").desc).execute().collect())
+        [<Row(3)>, <Row(2)>, <Row(1)>]
+        """
+        items = [
+            node if isinstance(node, OrderItem) else OrderItem(node, False, None, span=NOWHERE)
+            for node in map(field_node, fields)
+        ]
+        ordered, order = order_columns(self._plan, items, ExpressionResolver(self._scope()))
+        sort = Sort(ordered, order)
+        if ordered is self._plan:
+            return self._with(sort)
+        return self._with(Project(sort, tuple(sort.refs()[: len(self._plan.names)]), self._plan.names))
 
     def limit(self, fetch: int, offset: int = 0) -> Table:
-        """Some rows."""
-        raise self._later("limit()")
+        """So many rows, after the first ``offset``: of an ordered table the first ones, otherwise any."""
+        return self._with(limited(self._plan, offset, fetch))
 
     def fetch(self, fetch: int) -> Table:
-        """The first rows."""
-        raise self._later("fetch()")
+        """So many rows: of an ordered table the first ones, otherwise any."""
+        return self._with(limited(self._plan, 0, fetch))
 
     def offset(self, offset: int) -> Table:
         """Without the first rows."""
-        raise self._later("offset()")
+        return self._with(limited(self._plan, offset, None))
 
-    def window(self, window: Any) -> Table:
-        """Windows of time."""
-        raise self._later("windows")
+    # Users' functions.
 
-    def over_window(self, *over_windows: Any) -> Table:
+    def map(self, func: Any) -> Table:
+        """The fields of the row that a function gives for each row: ``t.map(f(col("a")))``, or ``t.map(f)`` for a
+        function of whole rows."""
+        return self._with(mapped(self._plan, func, self._written))
+
+    def flat_map(self, func: Any) -> Table:
+        """The rows that a table function gives for each row."""
+        return self._with(flat_mapped(self._plan, func, self._written))
+
+    def join_lateral(self, table_function_call: Any, join_predicate: Expression | None = None) -> Table:
+        """Each row with the rows that a table function makes of it: ``t.join_lateral(f(col("a")).alias("b", "c"))``."""
+        return self._lateral(table_function_call, "INNER", join_predicate)
+
+    def left_outer_join_lateral(self, table_function_call: Any, join_predicate: Expression | None = None) -> Table:
+        """The same, and with NULLs each row of which nothing is made."""
+        return self._lateral(table_function_call, "LEFT", join_predicate)
+
+    def _lateral(self, function: Any, kind: str, predicate: Expression | None) -> Table:
+        condition = self._written(predicate) if predicate is not None else None
+        return self._with(joined_laterally(self._plan, function, self._written, kind, condition))
+
+    def aggregate(self, func: Any) -> AggregatedTable:
+        """What an aggregate function gives for all rows. A ``select`` follows."""
+        return GroupedTable(self, ()).aggregate(func)
+
+    def flat_aggregate(self, func: Any) -> FlatAggregateTable:
+        """The rows that a table aggregate function gives for all rows. A ``select`` follows."""
+        return GroupedTable(self, ()).flat_aggregate(func)
+
+    # Windows.
+
+    def window(self, window: GroupWindow) -> GroupWindowedTable:
+        """Windows of time that rows are grouped by."""
+        if not isinstance(window, GroupWindow):
+            raise ProgramError(f"window() takes Tumble, Slide or Session with an alias, got {short_repr(window, 60)}.")
+        return GroupWindowedTable(self, window)
+
+    def over_window(self, *over_windows: OverWindow) -> OverWindowedTable:
         """Windows around each row."""
-        raise self._later("over windows")
+        for window in over_windows:
+            if not isinstance(window, OverWindow):
+                raise ProgramError(f"over_window() takes Over with an alias, got {short_repr(window, 60)}.")
+        return OverWindowedTable(self, over_windows)
 
     # Results.
 
-    def get_schema(self) -> RowType:
+    def get_schema(self) -> TableSchema:
         """Names and types of the columns."""
-        return self._plan.row_type
+        return TableSchema(self._plan.names, self._plan.types)
 
-    def get_resolved_schema(self) -> RowType:
+    def get_resolved_schema(self) -> ResolvedSchema:
         """Names and types of the columns."""
-        return self._plan.row_type
+        return ResolvedSchema.physical(self._plan.names, self._plan.types)
 
     def print_schema(self) -> None:
         """Prints names and types of the columns."""
@@ -221,9 +342,13 @@ class Table:
         """Runs the query and gives its rows."""
         return self._env._run_query(self._plan)
 
-    def execute_insert(self, table_path: str, overwrite: bool = False) -> TableResult:
-        """Writes the rows into a table."""
-        return self._env._insert([(table_path, self._plan, overwrite)])
+    def execute_insert(self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False) -> TableResult:
+        """Writes the rows into a table of the catalog, or into one that a descriptor describes."""
+        return self._env._insert([(table_path_or_descriptor, self._plan, overwrite)])
+
+    def insert_into(self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False) -> TablePipeline:
+        """The table and where its rows go, to be run later or with others."""
+        return TablePipeline(table_path_or_descriptor, self, overwrite)
 
     def explain(self, *extra_details: Any) -> str:
         """The plan as text."""
@@ -237,58 +362,27 @@ class Table:
         """The final rows of a bounded query, as a data frame."""
         return self._env._to_pandas(self._plan)
 
+    def to_spark(self) -> DataFrame:
+        """The rows as a DataFrame of the program's Spark session. Only in batch mode. Nothing runs before Spark is
+        asked for rows."""
+        return self._env._to_spark(self._plan)
+
     def __str__(self) -> str:
+        """A name for ``env.sql_query(f"SELECT * FROM {table}")``, which the table gets when it is asked for it."""
+        if self._name is None:
+            self._name = self._env._named(self)
+        return self._name
+
+    def __repr__(self) -> str:
         return f"Table({', '.join(map(str, self._plan.row_type.fields))})"
 
 
-class GroupedTable:
-    """A table with the columns that its rows are grouped by."""
-
-    def __init__(self, table: Table, keys: Sequence[Node]) -> None:
-        self._table = table
-        self._keys = list(keys)
-
-    def select(self, *fields: Expression) -> Table:
-        """Keys and aggregates."""
-        plan = self._table._plan
-        inner_keys = [_named(key) for key in self._keys]
-        resolver = AggregateResolver(plan, Scope.of(plan, None), [key for key, _ in inner_keys], None)
-        aliases = {alias: key for key, alias in inner_keys if alias is not None}
-        expressions: list[Typed] = []
-        names: list[str] = []
-        aggregates = 0
-        for field in fields:
-            inner, alias = _named(_field(field))
-            if isinstance(inner, Name) and inner.parts[-1] in aliases:
-                alias, inner = alias or inner.parts[-1], aliases[inner.parts[-1]]
-            expressions.append(resolver.resolve(inner))
-            is_aggregate = isinstance(inner, FunctionCall) and has_aggregates(inner)
-            derived = f"EXPR${aggregates}" if is_aggregate else f"_c{len(names)}"
-            aggregates += is_aggregate
-            names.append(alias or _name_of(inner) or derived)
-        return self._table._with(Project(resolver.plan(), tuple(expressions), _checked(names)))
+def _planned(query: Query, scope: Scope) -> Plan:
+    """The plan of a table inside an expression: ``col("a").in_(table)``."""
+    assert isinstance(query.body, PlannedQuery)
+    plan: Plan = query.body.plan
+    return plan
 
 
 def _column(name: str) -> Expression:
     return Expression(Name((name,), span=NOWHERE))
-
-
-def _field(field: Any) -> Node:
-    if isinstance(field, Expression):
-        return node_of(field)
-    raise ProgramError(f"Columns are expressions such as col('a'), got {short_repr(field, 60)}.")
-
-
-def _named(node: Node) -> tuple[Node, str | None]:
-    return (node.expression, node.alias) if isinstance(node, SelectItem) else (node, None)
-
-
-def _name_of(node: Node) -> str | None:
-    return node.parts[-1] if isinstance(node, Name) else None
-
-
-def _checked(names: Sequence[str]) -> tuple[str, ...]:
-    doubled = [name for name in dict.fromkeys(names) if list(names).count(name) > 1]
-    if doubled:
-        raise SqlValidationError(f"Two columns are called {doubled[0]}: give one of them another name with alias().")
-    return unique_names(names)

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from firesteel.common.configuration import Configuration
 from firesteel.errors import ConfigurationError
+from firesteel.table.sql_dialect import SqlDialect
 
 __all__ = ["TableConfig"]
 
@@ -62,6 +63,19 @@ class TableConfig:
     def get_idle_state_retention(self) -> datetime.timedelta:
         """How long state is kept that no row touches; zero means for ever."""
         return datetime.timedelta(milliseconds=self._configuration.get_duration_ms("table.exec.state.ttl", 0))
+
+    def get_sql_dialect(self) -> SqlDialect:
+        """Flink's own."""
+        return SqlDialect.DEFAULT
+
+    def set_sql_dialect(self, sql_dialect: SqlDialect) -> None:
+        """There is only Flink's own."""
+        if sql_dialect is not SqlDialect.DEFAULT:
+            raise ConfigurationError(f"Not supported: the dialect {sql_dialect}. There is SqlDialect.DEFAULT.")
+
+    def to_map(self) -> dict[str, str]:
+        """All settings by key."""
+        return dict(self._configuration.to_dict())
 
     @staticmethod
     def get_default() -> TableConfig:

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from firesteel.common.configuration import Configuration
 from firesteel.common.types import Row
+from firesteel.datastream.closeable_iterator import CloseableIterator
 from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 from firesteel.errors import ProgramError, short_repr
-from firesteel.table.catalog.manager import CatalogManager
-from firesteel.table.catalog.tables import DeclaredTable, InlineTable, View
+from firesteel.table.catalog.functions import FunctionCatalog
+from firesteel.table.catalog.manager import CatalogError, CatalogManager
+from firesteel.table.catalog.tables import CatalogObject, DeclaredTable, InlineTable, View
+from firesteel.table.catalog_api import Catalog, CatalogDescriptor, ObjectIdentifier
 from firesteel.table.declarations import table_plan
 from firesteel.table.environment_settings import EnvironmentSettings
+from firesteel.table.function_names import FunctionNames
 from firesteel.table.logical.plan import Plan, Scan
 from firesteel.table.logical.resolver import QueryResolver
+from firesteel.table.overwriting import Overwrite, Overwritten, checked_overwrite
+from firesteel.table.physical.batch_explain import explained_in_batch
 from firesteel.table.physical.explain import explained
 from firesteel.table.physical.planner import Planner
-from firesteel.table.physical.sinks import write_to
+from firesteel.table.physical.sinks import fitted_for, write_to
+from firesteel.table.schema import Schema
 from firesteel.table.sql.cursor import Cursor
-from firesteel.table.sql.errors import NotSupportedError, SqlValidationError, near_names
-from firesteel.table.sql.parser import parse
+from firesteel.table.sql.errors import SqlValidationError, near_names
 from firesteel.table.sql.statements import QueryStatement
 from firesteel.table.sql.syntax import Query
 from firesteel.table.statement_execution import StatementExecutor
 from firesteel.table.statement_set import StatementSet
 from firesteel.table.table import Table
 from firesteel.table.table_config import TableConfig
+from firesteel.table.table_descriptor import TableDescriptor
+from firesteel.table.table_drafts import drafted
 from firesteel.table.table_result import TableResult
 from firesteel.table.types.arrow import arrow_schema, logical_type
 from firesteel.table.types.conversion import column_of, inferred_type
@@ -37,13 +47,15 @@ from firesteel.table.types.derivation import common_type
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pyspark.sql import DataFrame
 
     from firesteel.common.job_client import JobClient
+    from firesteel.table.batch.execution import BatchExecutor
 
 __all__ = ["TableEnvironment"]
 
 
-class TableEnvironment:
+class TableEnvironment(FunctionNames):
     """Makes tables, gives them names, and runs SQL.
 
     >>> env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
@@ -55,11 +67,13 @@ class TableEnvironment:
     """
 
     def __init__(self, settings: EnvironmentSettings) -> None:
-        if not settings.is_streaming_mode():
-            raise NotSupportedError("Not supported yet: batch mode. Use EnvironmentSettings.in_streaming_mode().")
+        self._streaming = settings.is_streaming_mode()
         self._config = TableConfig(Configuration(settings.get_configuration()))
         self._catalogs = CatalogManager(settings.get_built_in_catalog_name(), settings.get_built_in_database_name())
+        self._functions = FunctionCatalog(self._catalogs)
+        self._needed: list[tuple[str, tuple[str | None, ...]]] = []
         self._anonymous = 0
+        self._unnamed = 0
 
     @staticmethod
     def create(environment_settings: EnvironmentSettings | Configuration) -> TableEnvironment:
@@ -124,18 +138,32 @@ class TableEnvironment:
         return Table(Scan(path, row_type, InlineTable(row_type, (batch,))), self)
 
     def from_pandas(
-        self, pdf: pd.DataFrame, schema: RowType | Sequence[str] | None = None, splits_num: int = 1
+        self, pdf: pd.DataFrame, schema: RowType | Sequence[str | DataType] | None = None, splits_num: int = 1
     ) -> Table:
-        """A table of a data frame's rows."""
+        """A table of a data frame's rows; ``schema`` has names for its columns, or types, or both as a ROW."""
         table = pa.Table.from_pandas(pdf, preserve_index=False)
         if isinstance(schema, RowType):
             row_type = schema
         else:
-            names = list(schema) if schema is not None else table.column_names
-            row_type = RowType.of(names, [logical_type(kind) for kind in table.schema.types])
+            given = list(schema) if schema is not None else table.column_names
+            if len(given) != table.num_columns:
+                raise ProgramError(f"The schema has {len(given)} columns, the data frame {table.num_columns}.")
+            types = [each for each in given if isinstance(each, DataType)]
+            names = table.column_names if types else [str(each) for each in given]
+            row_type = RowType.of(names, types or [logical_type(kind) for kind in table.schema.types])
         wanted = arrow_schema(row_type.field_names(), row_type.field_types())
         columns = [column.combine_chunks().cast(kind) for column, kind in zip(table.columns, wanted.types, strict=True)]
         return self._inline([_whole(column) for column in columns], row_type)
+
+    def from_spark(self, dataframe: DataFrame, schema: Sequence[str] | None = None) -> Table:
+        """A table of a Spark DataFrame, which may be of any session; ``schema`` has other names for its columns. In
+        batch mode it is a part of the query; in streaming mode its rows are read when the job starts."""
+        # Here, not at the top: who has a DataFrame has Spark.
+        from firesteel.table.batch.bridge import spark_table
+
+        table = spark_table(dataframe, schema)
+        self._anonymous += 1
+        return Table(Scan((f"*anonymous_spark_dataframe${self._anonymous}*",), table.columns, table), self)
 
     def from_path(self, path: str) -> Table:
         """A table or view by its name."""
@@ -145,15 +173,41 @@ class TableEnvironment:
             raise SqlValidationError(f"There is no table {path}.{near_names(parts[-1], self._catalogs.names())}")
         return Table(plan, self)
 
+    def from_descriptor(self, descriptor: TableDescriptor) -> Table:
+        """A table that a descriptor describes, without a name."""
+        table, path = self._described(descriptor), (self._anonymous_name(descriptor),)
+        return Table(table_plan(table, path), self)
+
+    def _described(self, descriptor: TableDescriptor, columns: RowType | None = None) -> DeclaredTable:
+        """The table of a descriptor. Without a schema it has the columns that are written into it."""
+        if not isinstance(descriptor, TableDescriptor):
+            raise ProgramError(f"Expected a TableDescriptor, got {short_repr(descriptor, 60)}.")
+        schema = descriptor.get_schema()
+        if schema is None:
+            if columns is None:
+                raise ProgramError("The descriptor has no schema: schema(Schema.new_builder()...build()).")
+            schema = Schema.new_builder().from_row_data_type(columns).build()
+        draft = replace(
+            schema._draft,
+            options=descriptor.get_options(),
+            partitioned_by=tuple(descriptor.get_partition_keys()),
+            comment=descriptor.get_comment(),
+        )
+        return drafted(draft, "", "the table")
+
+    def _anonymous_name(self, descriptor: TableDescriptor) -> str:
+        self._anonymous += 1
+        return f"*anonymous_{descriptor.get_options().get('connector', '')}${self._anonymous}*"
+
     def sql_query(self, query: str) -> Table:
         """A table that SQL describes."""
-        statement = parse(query)
+        statement = self._parsed(query)
         if not isinstance(statement, QueryStatement):
             raise ProgramError("sql_query() takes a query: SELECT, VALUES or WITH. execute_sql() takes all statements.")
         return Table(self._resolve(statement.query, query), self)
 
     def _resolve(self, query: Query, text: str) -> Plan:
-        return QueryResolver(self._lookup, self._catalogs.names, text).query(query)
+        return QueryResolver(self._lookup, self._catalogs.names, text, self._streaming).query(query)
 
     def _lookup(self, parts: tuple[str, ...]) -> Plan | None:
         found = self._catalogs.find(parts)
@@ -166,11 +220,51 @@ class TableEnvironment:
 
     # Names.
 
-    def create_temporary_view(self, view_path: str, table: Table) -> None:
-        """Gives a table a name."""
-        if not isinstance(table, Table):
+    def create_temporary_table(
+        self,
+        path: str,
+        descriptor: TableDescriptor,
+        ignoreIfExists: bool = False,
+    ) -> None:
+        """A table of a descriptor, for as long as the environment is there.
+
+        >>> from firesteel.table import Schema, TableDescriptor
+        >>> env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+        >>> schema = Schema.new_builder().column("n", "BIGINT").build()
+        >>> env.create_temporary_table("numbers", TableDescriptor.for_connector("datagen").schema(schema).build())
+        >>> env.list_temporary_tables()
+        ['numbers']
+        """
+        self._catalogs.create(_path(path), self._described(descriptor), True, ignoreIfExists)
+
+    def create_table(
+        self,
+        path: str,
+        descriptor: TableDescriptor,
+        ignoreIfExists: bool = False,
+    ) -> bool:
+        """A table of a descriptor in the catalog. False if there is one already, which may stay."""
+        there = self._catalogs.find(_path(path)) is not None
+        self._catalogs.create(_path(path), self._described(descriptor), False, ignoreIfExists)
+        return not there
+
+    def create_temporary_view(
+        self, view_path: str, table_or_data_stream: Table | DataFrame, *fields_or_schema: Any
+    ) -> None:
+        """Gives a table or a DataFrame of Spark a name; one over a stream environment takes streams, too."""
+        table = table_or_data_stream
+        if type(table).__module__.startswith("pyspark.sql."):
+            table = self.from_spark(table)
+        if not isinstance(table, Table) or fields_or_schema:
             raise ProgramError(f"create_temporary_view() takes a Table, got {short_repr(table, 60)}.")
         self._catalogs.create(_path(view_path), View(table._plan), temporary=True)
+
+    def _named(self, table: Table) -> str:
+        """A name for a table that has none."""
+        self._unnamed += 1
+        name = f"UnnamedTable${self._unnamed - 1}"
+        self.create_temporary_view(name, table)
+        return name
 
     def create_view(self, view_path: str, table: Table, ignore_if_exists: bool = False) -> None:
         """Gives a table a name in the catalog."""
@@ -208,6 +302,34 @@ class TableEnvironment:
         """Temporary tables and views."""
         return sorted(path[2] for path in self._catalogs.temporary)
 
+    def get_catalog(self, catalog_name: str) -> Catalog | None:
+        """A catalog, to look at and to change; None if there is none of that name.
+
+        >>> env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+        >>> env.get_catalog("default_catalog").list_databases()
+        ['default_database']
+        """
+        return Catalog(self._catalogs, catalog_name) if catalog_name in self._catalogs.catalogs else None
+
+    def _identifier(self, path: str) -> ObjectIdentifier:
+        return ObjectIdentifier(*self._catalogs.qualified(_path(path)))
+
+    def register_catalog(self, catalog_name: str, catalog: Catalog) -> None:
+        """Gives a catalog of an environment a name in this one. What is in it is shared."""
+        if catalog_name in self._catalogs.catalogs:
+            raise CatalogError(f"There is a catalog {catalog_name} already.")
+        self._catalogs.catalogs[catalog_name] = catalog._databases
+
+    def list_modules(self) -> list[str]:
+        """Where functions come from: the module ``core``."""
+        return ["core"]
+
+    def create_catalog(self, catalog_name: str, catalog_descriptor: CatalogDescriptor) -> None:
+        """A catalog in memory."""
+        if not isinstance(catalog_descriptor, CatalogDescriptor):
+            raise ProgramError(f"create_catalog() takes a CatalogDescriptor, got {short_repr(catalog_descriptor, 60)}.")
+        self.execute_sql(f"CREATE CATALOG `{catalog_name}` WITH ('type' = 'generic_in_memory')")
+
     def list_catalogs(self) -> list[str]:
         """All catalogs."""
         return sorted(self._catalogs.catalogs)
@@ -236,50 +358,113 @@ class TableEnvironment:
 
     def execute_sql(self, stmt: str) -> TableResult:
         """Runs one statement. A query gives its rows; INSERT starts a job; all others are done at once."""
-        return StatementExecutor(self, stmt).execute(parse(stmt))
+        return StatementExecutor(self, stmt).execute(self._parsed(stmt))
 
     def explain_sql(self, stmt: str, *extra_details: Any) -> str:
         """The plan of a query or INSERT as text."""
-        return StatementExecutor(self, stmt).explain(parse(stmt))
+        return StatementExecutor(self, stmt).explain(self._parsed(stmt))
 
     def create_statement_set(self) -> StatementSet:
         """Several INSERTs as one job."""
         return StatementSet(self)
 
-    def _insertion(self, stmt: str) -> tuple[str, Plan, bool]:
-        return StatementExecutor(self, stmt).insertion(parse(stmt))
+    def _insertion(self, stmt: str) -> tuple[str, Plan, bool | Overwrite]:
+        return StatementExecutor(self, stmt).insertion(self._parsed(stmt))
 
     def _planner(self) -> tuple[StreamExecutionEnvironment, Planner]:
         configuration = Configuration(self._config.get_configuration())
         env = StreamExecutionEnvironment(configuration)
+        for method, args in self._needed:
+            getattr(env, method)(*args)
         mini_batch = configuration.get_boolean("table.exec.mini-batch.enabled", False)
-        return env, Planner(env, self._config.get_local_timezone(), mini_batch)
+        planner = Planner(env, self._config.get_local_timezone(), mini_batch, self._state_ttl())
+        planner.bundle_size = self._bundle_size()
+        return env, planner
+
+    def _bundle_size(self) -> int:
+        return self._config.get_configuration().get_integer("python.fn-execution.bundle.size", 1000)
+
+    def _needs(self, method: str, *args: str | None) -> None:
+        # Refused at once if it cannot be.
+        getattr(StreamExecutionEnvironment(Configuration()), method)(*args)
+        self._needed.append((method, args))
+
+    def _state_ttl(self) -> int | None:
+        return self._config.get_configuration().get_duration_ms("table.exec.state.ttl", 0) or None
 
     def _job_name(self, default: str) -> str:
         return self._config.get("pipeline.name", default)
 
-    def _run_query(self, plan: Plan) -> TableResult:
-        _, planner = self._planner()
-        batches = planner.stream(plan).execute_and_collect(self._job_name("collect"))
-        return TableResult(plan.row_type, batches=batches, time_zone=self._config.get_local_timezone())
+    def _batch(self) -> BatchExecutor:
+        # Here, not at the top: it loads the engine, and Spark where that is needed.
+        from firesteel.table.batch.execution import executor_of
 
-    def _insert(self, inserts: Sequence[tuple[str, Plan, bool]]) -> TableResult:
+        return executor_of(Configuration(self._config.get_configuration()), self._config.get_local_timezone())
+
+    def _run_query(self, plan: Plan) -> TableResult:
+        if not self._streaming:
+            rows = self._batch().rows(plan, self._job_name("collect"))
+            batches = CloseableIterator(iter(rows), _nothing)
+            return TableResult(
+                plan.row_type, batches=batches, time_zone=self._config.get_local_timezone(), changes=False
+            )
+        _, planner = self._planner()
+        batches, client = planner.stream(plan)._execute_and_collect(self._job_name("collect"))
+        return TableResult(plan.row_type, batches=batches, client=client, time_zone=self._config.get_local_timezone())
+
+    def _insert(self, inserts: Sequence[tuple[str | TableDescriptor, Plan, bool | Overwrite]]) -> TableResult:
         env, planner = self._planner()
+        batch = None if self._streaming else self._batch()
+        pending = 0
         targets = []
+        replaced = []
         for path, plan, overwrite in inserts:
-            parts = _path(path)
-            table = self._catalogs.find(parts)
-            if table is None:
-                raise SqlValidationError(f"There is no table {path}.{near_names(parts[-1], self._catalogs.names())}")
-            full = ".".join(self._catalogs.qualified(parts))
-            write_to(table, full, plan, planner, overwrite, self._config.get_local_timezone())
+            full, table = self._target(path, plan)
             targets.append(full)
+            if overwrite:
+                declared = checked_overwrite(table, full, self._streaming)
+                replaced.append(Overwritten(declared, overwrite if isinstance(overwrite, Overwrite) else Overwrite()))
+            if batch is not None:
+                declared, fitted = fitted_for(table, full, plan)
+                if batch.written(declared, fitted):
+                    continue
+                planner = batch.planner(env)
+            write_to(table, full, plan, planner, self._config.get_local_timezone())
+            pending += 1
+        if not pending:
+            return self._inserted(targets, None)
         client: JobClient = env.execute_async(self._job_name(f"insert-into_{','.join(targets)}"))
+        if replaced:
+            # The files that were there go when the job has ended well, and not before.
+            client.get_job_execution_result().result()
+            for each in replaced:
+                each.replace()
+        return self._inserted(targets, client)
+
+    def _target(self, path: str | TableDescriptor, plan: Plan) -> tuple[str, CatalogObject]:
+        """The name of a table that rows go to, and what it is."""
+        if isinstance(path, TableDescriptor):
+            return self._anonymous_name(path), self._described(path, plan.row_type)
+        parts = _path(path)
+        table = self._catalogs.find(parts)
+        if table is None:
+            raise SqlValidationError(f"There is no table {path}.{near_names(parts[-1], self._catalogs.names())}")
+        return ".".join(self._catalogs.qualified(parts)), table
+
+    def _inserted(self, targets: list[str], client: JobClient | None) -> TableResult:
         row_type = RowType.of(targets, [BigIntType(is_nullable=False)] * len(targets))
-        return TableResult(row_type, rows=[Row(*[-1] * len(targets))], client=lambda: client, plain="-1")
+        return TableResult(row_type, rows=[Row(*[-1] * len(targets))], client=client, plain="-1")
 
     def _explain(self, plans: Sequence[Plan]) -> str:
-        return explained(plans)
+        return explained(plans) if self._streaming else explained_in_batch(plans)
+
+    def _to_spark(self, plan: Plan) -> DataFrame:
+        if self._streaming:
+            raise ProgramError("to_spark() is for batch mode: EnvironmentSettings.in_batch_mode().")
+        from firesteel.table.batch.bridge import frame_of_plan
+
+        configuration = Configuration(self._config.get_configuration())
+        return frame_of_plan(plan, configuration, self._config.get_local_timezone())
 
     def _to_pandas(self, plan: Plan) -> pd.DataFrame:
         from firesteel.table.to_pandas import final_frame
@@ -301,3 +486,14 @@ def _path(path: str) -> tuple[str, ...]:
 
 def _whole(column: Any) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _nothing() -> None:
+    """There is no job to end."""
+
+
+def __getattr__(name: str) -> Any:
+    # PyFlink has both in this module; the other one is built upon this.
+    if name == "StreamTableEnvironment":
+        return getattr(importlib.import_module("firesteel.table.stream_table_environment"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, TextIO
 
 import pyarrow as pa
@@ -13,8 +13,10 @@ from firesteel.common.types import Row, RowKind, _make_row
 from firesteel.datastream.closeable_iterator import CloseableIterator
 from firesteel.runtime.columns.kinds import data_of, kinds_of
 from firesteel.table.functions.printing import printer
+from firesteel.table.resolved_schema import ResolvedSchema
 from firesteel.table.result_kind import ResultKind
-from firesteel.table.tableau import print_fitted, print_streaming
+from firesteel.table.table_schema import TableSchema
+from firesteel.table.tableau import print_fitted, print_rows
 from firesteel.table.types.conversion import values_of
 from firesteel.table.types.data_types import RowType
 
@@ -38,10 +40,12 @@ class TableResult:
         kind: ResultKind = ResultKind.SUCCESS_WITH_CONTENT,
         rows: list[Row] | None = None,
         batches: CloseableIterator | None = None,
-        client: Callable[[], JobClient | None] | None = None,
+        client: JobClient | None = None,
         time_zone: str = "UTC",
         plain: str | None = None,
+        changes: bool = True,
     ) -> None:
+        """``changes``: whether rows have kinds, which are printed with them."""
         self._row_type = row_type
         self._kind = kind
         self._rows = rows
@@ -49,18 +53,24 @@ class TableResult:
         self._client = client
         self._time_zone = time_zone
         self._plain = plain
+        self._changes = changes
 
     def get_job_client(self) -> JobClient | None:
-        """The job that computes the rows; None for statements that start none."""
-        return self._client() if self._client is not None else None
+        """The job that computes or writes the rows, also while they are collected; None for statements that start none,
+        and for queries in batch mode: their rows are computed when they are asked for."""
+        return self._client
 
     def get_result_kind(self) -> ResultKind:
         """Whether there are rows."""
         return self._kind
 
-    def get_resolved_schema(self) -> RowType:
+    def get_table_schema(self) -> TableSchema:
         """Names and types of the columns."""
-        return self._row_type
+        return TableSchema(self._row_type.field_names(), self._row_type.field_types())
+
+    def get_resolved_schema(self) -> ResolvedSchema:
+        """Names and types of the columns."""
+        return ResolvedSchema.physical(self._row_type.field_names(), self._row_type.field_types())
 
     def wait(self, timeout_ms: int | None = None) -> None:
         """Waits until a job that writes has ended, or until a query has its first row."""
@@ -96,24 +106,51 @@ class TableResult:
             self.wait()
             out.write(f"{self._plain}\n")
         elif self._batches is None:
-            rows = [[_text(value) for value in row] for row in self._rows or []]
-            print_fitted(self._row_type.field_names(), rows, out)
+            listed = [[_text(value) for value in row] for row in self._rows or []]
+            print_fitted(self._row_type.field_names(), listed, out)
         else:
             names, types = self._row_type.field_names(), self._row_type.field_types()
             with self._batches:
-                print_streaming(names, types, self._printed(), out)
+                rows = self.changes() if self._changes else (row[1:] for row in self.changes())
+                print_rows(names, types, rows, out, self._changes)
 
-    def _printed(self) -> Iterator[list[str]]:
+    @property
+    def is_query(self) -> bool:
+        """Whether a job computes the rows while they are taken."""
+        return self._batches is not None
+
+    def close(self) -> None:
+        """Ends the job of a query."""
+        if self._batches is not None:
+            self._batches.close()
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of a statement that is no query."""
+        return self._rows or []
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows of a query as Arrow batches, as they come; a column more has the kinds of changes, if there are any
+        but insertions."""
         assert self._batches is not None
+        yield from self._batches
+
+    def changes(self) -> Iterator[list[str]]:
+        """The rows of a query as :meth:`print` writes them: the kind of change, then the values."""
+        for batch in self.batches():
+            for kind, row in self.written(batch):
+                yield [str(kind), *("<NULL>" if value is None else value for value in row)]
+
+    def written(self, batch: pa.RecordBatch) -> Iterator[tuple[RowKind, list[str | None]]]:
+        """The rows of a batch with their kinds, the values as texts, NULL as None."""
         writers = [printer(kind, self._time_zone, hexadecimal=True) for kind in self._row_type.field_types()]
-        for batch in self._batches:
-            data, kinds = data_of(batch), kinds_of(batch)
-            columns = [
-                ["<NULL>" if value is None else write(value) for value in column.to_pylist()]
-                for column, write in zip(data.columns, writers, strict=True)
-            ]
-            for index, row in enumerate(zip(*columns, strict=True)):
-                yield [str(_KINDS[0 if kinds is None else kinds[index]]), *row]
+        data, kinds = data_of(batch), kinds_of(batch)
+        columns = [
+            [None if value is None else write(value) for value in column.to_pylist()]
+            for column, write in zip(data.columns, writers, strict=True)
+        ]
+        for index, row in enumerate(zip(*columns, strict=True)):
+            yield _KINDS[0 if kinds is None else kinds[index]], list(row)
 
 
 def _nothing() -> None:

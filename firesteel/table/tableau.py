@@ -17,7 +17,7 @@ from firesteel.table.types.data_types import (
     TimeType,
 )
 
-__all__ = ["column_width", "print_fitted", "print_streaming", "text_width"]
+__all__ = ["column_width", "print_fitted", "print_rows", "text_width"]
 
 _WIDEST = 30
 Cells = Sequence[str]
@@ -56,10 +56,10 @@ def column_width(name: str, kind: DataType) -> int:
     return max(text_width(name), width, 6)
 
 
-def print_streaming(names: Cells, types: Sequence[DataType], rows: Iterable[Cells], out: TextIO) -> None:
-    """Rows as they come, each with its kind in front."""
-    widths = [2, *(column_width(name, kind) for name, kind in zip(names, types, strict=True))]
-    _print(["op", *names], widths, rows, out)
+def print_rows(names: Cells, types: Sequence[DataType], rows: Iterable[Cells], out: TextIO, kinds: bool = True) -> None:
+    """Rows as they come, each with its kind in front if they have one."""
+    widths = [column_width(name, kind) for name, kind in zip(names, types, strict=True)]
+    _print(["op", *names] if kinds else names, [2, *widths] if kinds else widths, rows, out)
 
 
 def print_fitted(names: Cells, rows: Iterable[Cells], out: TextIO) -> None:

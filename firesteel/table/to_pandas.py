@@ -28,4 +28,4 @@ def final_frame(result: TableResult) -> pd.DataFrame:
             added = row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER)
             kept[key] += 1 if added else -1
     final = [values[key] for key, number in kept.items() for _ in range(number)]
-    return pd.DataFrame(final, columns=result.get_resolved_schema().field_names())
+    return pd.DataFrame(final, columns=result.get_resolved_schema().get_column_names())

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from firesteel.common.serialization import BulkWriter, BulkWriterFactory
 from firesteel.common.typeinfo import TypeInformation
+from firesteel.connectors.files.avro_codecs import AVRO_CODECS, decompressed
 from firesteel.connectors.files.bulk_format import Block, BulkFormat
 from firesteel.connectors.files.file_format import InputFile
 from firesteel.connectors.formats.avro_records import AvroSchema, GenericRecordAvroTypeInfo, record_preparer
@@ -16,7 +17,15 @@ from firesteel.connectors.formats.avro_rows import AvroRows
 from firesteel.connectors.formats.avro_schemas import fastavro, without_logical
 from firesteel.errors import ConfigurationError, InputError, TypeMismatchError, short_repr
 
-__all__ = ["AvroBlocks", "AvroWriterFactory"]
+__all__ = [
+    "AvroBlocks",
+    "AvroContents",
+    "AvroWriterFactory",
+    "avro_contents",
+    "avro_header",
+    "codec_of",
+    "stored_number",
+]
 
 _HEADER = {
     "type": "record",
@@ -32,13 +41,23 @@ _MARKER = 16
 _CODECS = ("null", "deflate", "bzip2", "xz", "snappy", "zstandard", "lz4")
 
 
-class _Contents(NamedTuple):
+class AvroContents(NamedTuple):
     """What a file has, and where."""
 
     header: dict[str, Any]
     places: list[int]
     """Where each block begins, and where the last one ends."""
     blocks: list[Block]
+
+    @staticmethod
+    def content(block: bytes) -> bytes:
+        """What a block holds: without the two numbers before it and the marker behind it."""
+        place = 0
+        for _ in range(2):
+            while block[place] >= 0x80:
+                place += 1
+            place += 1
+        return block[place:-_MARKER]
 
 
 class AvroBlocks(BulkFormat[Any]):
@@ -47,7 +66,7 @@ class AvroBlocks(BulkFormat[Any]):
     def __init__(self, schema: AvroSchema, as_rows: bool) -> None:
         self._schema, self._as_rows = schema, as_rows
         self._rows = AvroRows(str(schema)) if as_rows else None
-        self._latest: tuple[InputFile, _Contents] | None = None
+        self._latest: tuple[InputFile, AvroContents] | None = None
 
     def get_produced_type(self) -> TypeInformation:
         return self._rows.type_info if self._rows is not None else GenericRecordAvroTypeInfo(self._schema)
@@ -55,10 +74,10 @@ class AvroBlocks(BulkFormat[Any]):
     def blocks(self, file: InputFile) -> Sequence[Block]:
         return self._contents(file).blocks
 
-    def _contents(self, file: InputFile) -> _Contents:
+    def _contents(self, file: InputFile) -> AvroContents:
         if self._latest is None or self._latest[0] != file:
             with file.open() as opened:
-                self._latest = (file, _look(opened, file))
+                self._latest = (file, avro_contents(opened, file))
         return self._latest[1]
 
     def read_blocks(self, file: InputFile, first: int, last: int) -> Iterator[list[Any]]:
@@ -69,9 +88,10 @@ class AvroBlocks(BulkFormat[Any]):
             for number in range(first, last):
                 begin, end = contents.places[number], contents.places[number + 1]
                 opened.seek(begin)
-                # A file of one block: what reads whole files reads it, with its codec and with both schemas.
-                data = io.BytesIO(header + opened.read(end - begin))
+                block = opened.read(end - begin)
                 try:
+                    # A file of one block: what reads whole files reads it, with both schemas.
+                    data = io.BytesIO(header + _plain(block, contents, number))
                     records = list(load(data, reader_schema=wanted))
                     yield records if convert is None else list(map(convert, records))
                 except Exception as error:
@@ -81,19 +101,54 @@ class AvroBlocks(BulkFormat[Any]):
     def _prepared(self, header: dict[str, Any]) -> tuple[bytes, Callable[[Any], Any] | None, Any]:
         """The header for single blocks, what makes rows of records, and the schema to resolve them to."""
         convert, wanted = None, self._schema.parsed
+        meta = dict(header["meta"])
+        if codec_of(header) in AVRO_CODECS:
+            meta["avro.codec"] = b"null"
         if self._rows is not None:
             convert, wanted = self._rows.converter_from_stored(), self._rows.stored
             written = without_logical(json.loads(header["meta"]["avro.schema"]))
-            header = {**header, "meta": {**header["meta"], "avro.schema": json.dumps(written).encode()}}
-        out = io.BytesIO()
-        fastavro().schemaless_writer(out, _HEADER, header)
-        return out.getvalue(), convert, wanted
+            meta["avro.schema"] = json.dumps(written).encode()
+        return avro_header(meta, header["sync"]), convert, wanted
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._schema, self._as_rows)
 
 
-def _look(opened: BinaryIO, file: InputFile) -> _Contents:
+def codec_of(header: dict[str, Any]) -> str:
+    """How a file is compressed."""
+    found: bytes = header["meta"].get("avro.codec", b"null")
+    return found.decode()
+
+
+def _plain(block: bytes, contents: AvroContents, number: int) -> bytes:
+    """A block without compression; one whose codec only the library may know stays as it is."""
+    codec = codec_of(contents.header)
+    if codec not in AVRO_CODECS:
+        return block
+    content = decompressed(contents.content(block), codec)
+    marker: bytes = contents.header["sync"]
+    return stored_number(contents.blocks[number].records) + stored_number(len(content)) + content + marker
+
+
+def avro_header(meta: dict[str, bytes], marker: bytes) -> bytes:
+    """What a file begins with."""
+    out = io.BytesIO()
+    fastavro().schemaless_writer(out, _HEADER, {"magic": _MAGIC, "meta": meta, "sync": marker})
+    return out.getvalue()
+
+
+def stored_number(number: int) -> bytes:
+    """A number as Avro stores it.
+
+    >>> stored_number(1), stored_number(-300)
+    (b'\\x02', b'\\xd7\\x04')
+    """
+    out = io.BytesIO()
+    fastavro().schemaless_writer(out, "long", number)
+    return out.getvalue()
+
+
+def avro_contents(opened: BinaryIO, file: InputFile) -> AvroContents:
     """Leaps from block to block."""
     try:
         header = fastavro().schemaless_reader(opened, _HEADER, None)
@@ -115,7 +170,7 @@ def _look(opened: BinaryIO, file: InputFile) -> _Contents:
             )
         places.append(end)
         blocks.append(Block(count, size))
-    return _Contents(header, places, blocks)
+    return AvroContents(header, places, blocks)
 
 
 def _number(opened: BinaryIO, file: InputFile) -> int:

@@ -9,7 +9,6 @@ from typing import Any
 
 from firesteel.common.serialization import BulkWriter
 from firesteel.common.types import Row
-from firesteel.connectors.files.arrow import arrow_converter
 from firesteel.errors import TypeMismatchError, short_repr
 
 __all__ = ["GROUP", "ColumnWriter"]
@@ -24,7 +23,6 @@ class ColumnWriter(BulkWriter):
     def __init__(self, schema: Any, group_size: int, kind: str) -> None:
         self._schema, self._group_size, self._kind = schema, group_size, kind
         self._names = list(schema.names)
-        self._converters = [arrow_converter(field.type) for field in schema]
         self._rows: list[list[Any]] = []
 
     @abstractmethod
@@ -61,14 +59,14 @@ class ColumnWriter(BulkWriter):
     def flush(self) -> None:
         import pyarrow
 
+        # Here, not at the top: Arrow is loaded by those that write columns, and by no others.
+        from firesteel.runtime.columns.nested import arrow_column
+
         if self._rows:
             rows, self._rows = self._rows, []
-            columns = []
-            for position, (field, convert) in enumerate(zip(self._schema, self._converters, strict=True)):
-                values = [row[position] for row in rows]
-                if convert is not None:
-                    values = list(map(convert, values))
-                columns.append(pyarrow.array(values, type=field.type))
+            columns = [
+                arrow_column([row[position] for row in rows], field.type) for position, field in enumerate(self._schema)
+            ]
             self.write_table(pyarrow.Table.from_arrays(columns, schema=self._schema))
 
     def finish(self) -> None:

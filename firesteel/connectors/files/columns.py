@@ -37,6 +37,11 @@ class RowColumns:
         self._declared = list(types)
         self._tuples = isinstance(row_type, TupleTypeInfo)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the columns are called."""
+        return self._names
+
     def found_in(self, names: Sequence[str], path: str) -> list[str | None]:
         """For each column, what it is called in a file with these columns."""
         if self._case_sensitive:

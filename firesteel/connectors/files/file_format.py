@@ -166,6 +166,11 @@ class FileFormat(ABC, Generic[T]):
     bytes_per_record: int = 64
     """A guess, for sizing batches before a file was looked into; their sizes adapt to how long a batch takes."""
 
+    @property
+    def typed(self) -> bool:
+        """Whether records are sure to have the type that the format produces. Then they are not checked again."""
+        return False
+
     @abstractmethod
     def create_planner(self) -> FormatPlanner: ...
 

@@ -12,7 +12,7 @@ from firesteel.connectors.source import Records
 from firesteel.connectors.text_reading import FileSplit, LineReader, lines_before
 from firesteel.errors import InputError, short_repr
 
-__all__ = ["LinePlaces", "LineRangeReader", "Lines"]
+__all__ = ["LinePlaces", "LineRangeReader", "Lines", "limit"]
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,13 @@ class LinePlaces(FormatPlanner):
             self._lengths.close()
 
 
+def limit(file: InputFile, end: int) -> int | None:
+    """Before which byte the last line of a range starts; None for all that a compressed file has."""
+    if end != END:
+        return end
+    return file.size if file.compression is None else None
+
+
 class LineRangeReader(FormatReader[T]):
     """Reads the lines that begin in a range, and lets a format decode them."""
 
@@ -76,10 +83,7 @@ class LineRangeReader(FormatReader[T]):
             self._reader = LineReader(file.options)
         header = self._header_of(file)
         before = sum(map(len, header))
-        high = None if end == END else end
-        if end == END and file.compression is None:
-            high = file.size
-        for offset, lines in self._reader.read(FileSplit(file.state, file.mark), start, high):
+        for offset, lines in self._reader.read(FileSplit(file.state, file.mark), start, limit(file, end)):
             while lines and offset < before:
                 # What stands before the records is shared out like the rest of the file.
                 offset += len(lines.pop(0))

@@ -14,7 +14,7 @@ from firesteel.connectors.files.file_format import InputFile
 from firesteel.connectors.files.row_format import ColumnarRowFormat
 from firesteel.errors import InputError, ProgramError
 
-__all__ = ["OrcRowFormat", "OrcWriterFactory", "orc_options"]
+__all__ = ["OrcRowFormat", "OrcWriterFactory", "orc_blocks", "orc_file", "orc_options"]
 
 _NUMBERS = {
     "orc.stripe.size": "stripe_size",
@@ -86,15 +86,11 @@ class OrcRowFormat(ColumnarRowFormat):
     """Reads ORC files as rows. Its blocks are stripes."""
 
     def blocks(self, file: InputFile) -> Sequence[Block]:
-        with file.open_arrow() as source:
-            found = _opened(source, file.path)
-            stripes = found.nstripes
-            # The footer has the numbers of each stripe, but Arrow tells their sums only.
-            return [Block(-(-found.nrows // stripes), -(-found.content_length // stripes))] * stripes
+        return orc_blocks(file)
 
     def read_blocks(self, file: InputFile, first: int, last: int) -> Iterator[list[Any]]:
         with file.open_arrow() as source:
-            opened = _opened(source, file.path)
+            opened = orc_file(source, file.path)
             found = self._columns.found_in(opened.schema.names, file.path)
             # Without any column there would be no rows either.
             wanted = [name for name in found if name is not None] or opened.schema.names[:1]
@@ -104,7 +100,17 @@ class OrcRowFormat(ColumnarRowFormat):
                     yield self._columns.rows(stripe.slice(start, self._batch_size), found, file.path)
 
 
-def _opened(source: Any, path: str) -> Any:
+def orc_blocks(file: InputFile) -> Sequence[Block]:
+    """The stripes of a file."""
+    with file.open_arrow() as source:
+        found = orc_file(source, file.path)
+        stripes = found.nstripes
+        # The footer has the numbers of each stripe, but Arrow tells their sums only.
+        return [Block(-(-found.nrows // stripes), -(-found.content_length // stripes))] * stripes
+
+
+def orc_file(source: Any, path: str) -> Any:
+    """An ORC file that was opened, as Arrow's reader has it."""
     import pyarrow.orc
 
     try:

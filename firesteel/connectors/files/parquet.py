@@ -65,12 +65,24 @@ def parquet_blocks(file: InputFile) -> list[Block]:
         return [Block(group.num_rows, group.total_byte_size) for group in groups]
 
 
-def parquet_file(source: Any, path: str) -> Any:
-    """A ``pyarrow.parquet.ParquetFile``."""
+def parquet_file(source: Any, path: str, hive_unit: str = "ns") -> Any:
+    """A ``pyarrow.parquet.ParquetFile``. ``hive_unit``: what timestamps of Hive's twelve bytes become. Nanoseconds
+    reach from 1677 to 2262 only, and Arrow does not say where they overflow. Files of Flink have nanoseconds in any
+    case: before 1970 it counts them backwards, which Arrow reads rightly as such only."""
     import pyarrow.parquet
 
     try:
-        return pyarrow.parquet.ParquetFile(source)
+        opened = pyarrow.parquet.ParquetFile(source)
+        known = opened.metadata
+        if hive_unit == "ns" or _may_be_of_flink(known):
+            return opened
+        return pyarrow.parquet.ParquetFile(source, metadata=known, coerce_int96_timestamp_unit=hive_unit)
     except pyarrow.ArrowInvalid as error:
         source.close()
         raise InputError(f"{path} is no Parquet file: {str(error).splitlines()[0]}") from error
+
+
+def _may_be_of_flink(known: Any) -> bool:
+    """Whether Java wrote a file, and not for Spark."""
+    written_by = known.created_by or ""
+    return written_by.startswith("parquet-mr") and b"org.apache.spark.version" not in (known.metadata or {})

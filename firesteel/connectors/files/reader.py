@@ -18,6 +18,7 @@ class FileReader(SourceReader[Piece, T]):
 
     def __init__(self, form: FileFormat[T], options: StorageOptions | None = None) -> None:
         self._format, self._options = form, options
+        self.produces = form.get_produced_type() if form.typed else None
         self._reader: FormatReader[T] | None = None
 
     def __getstate__(self) -> dict[str, Any]:

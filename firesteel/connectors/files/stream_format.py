@@ -9,9 +9,10 @@ from typing import IO
 
 from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.connectors.files.file_format import FileFormat, FormatPlanner, FormatReader, InputFile, T
-from firesteel.connectors.files.line_reading import LinePlaces, LineRangeReader, Lines
+from firesteel.connectors.files.line_reading import LinePlaces, LineRangeReader, Lines, limit
 from firesteel.connectors.files.stream_reading import RecordReader, RecordsAhead
-from firesteel.connectors.text_reading import RangeReader, check_charset
+from firesteel.connectors.source import Records
+from firesteel.connectors.text_reading import FileSplit, RangeReader, check_charset
 
 __all__ = ["LineFormat", "StreamFormat", "TextLineFormat"]
 
@@ -96,9 +97,36 @@ class TextLineFormat(LineFormat[str]):
         check_charset(charset_name, errors, "text_line_format()")
         self._charset, self._errors = charset_name, errors
 
+    @property
+    def typed(self) -> bool:
+        # A subclass may make something else of the lines.
+        return type(self).decode is TextLineFormat.decode
+
     def decode(self, lines: Lines) -> list[str]:
         reader = RangeReader(self._charset, self._errors, lines.file.options, "StreamFormat.text_line_format")
         return reader.decoded(lines.lines, lines.file.path, lines.offset)
 
+    def create_reader(self) -> FormatReader[str]:
+        if not self.typed or self.header_lines:
+            return super().create_reader()
+        return _TextReader(self._charset, self._errors)
+
     def get_produced_type(self) -> TypeInformation:
         return Types.STRING()
+
+
+class _TextReader(FormatReader[str]):
+    """Reads lines that nobody has to see as bytes."""
+
+    def __init__(self, charset: str, errors: str) -> None:
+        self._charset, self._errors = charset, errors
+        self._reader: RangeReader | None = None
+
+    def read(self, file: InputFile, start: int, end: int) -> Iterator[Records[str]]:
+        if self._reader is None:
+            self._reader = RangeReader(self._charset, self._errors, file.options, "StreamFormat.text_line_format")
+        return self._reader.read(FileSplit(file.state, file.mark), start, limit(file, end))
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()

@@ -5,13 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl
 
-from firesteel.common.secret import Secret
+from firesteel.common.secret import Secret, url_secret_spans, without_url_secrets
 
 __all__ = ["AddressReference", "AnyAddress", "DatabaseAddress", "has_password", "shown"]
-
-_SECRET = ("password", "sslpassword")
 
 
 class DatabaseAddress(ABC):
@@ -76,7 +73,8 @@ def shown(url: str) -> str:
     >>> shown("jdbc:postgresql://ada:secret@db/shop?password=secret")
     'jdbc:postgresql://db/shop'
     """
-    plain = url.partition("?")[0]
+    # A password may hold a question mark.
+    plain = without_url_secrets(url).partition("?")[0]
     kind, slashes, rest = plain.partition("//")
     return f"{kind}{slashes}{rest.rpartition('@')[2]}" if slashes else plain
 
@@ -87,5 +85,4 @@ def has_password(url: str) -> bool:
     >>> has_password("jdbc:postgresql://ada:secret@db/shop"), has_password("jdbc:postgresql://db/shop?user=ada")
     (True, False)
     """
-    plain, _, query = url.partition("?")
-    return "@" in plain or any(key in _SECRET for key, _ in parse_qsl(query, keep_blank_values=True))
+    return "@" in url.partition("?")[0] or bool(url_secret_spans(url))

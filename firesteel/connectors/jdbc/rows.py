@@ -17,6 +17,8 @@ __all__ = ["Rows", "as_json", "moment"]
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _AS_THEY_ARE = frozenset({int, str, float, bool, bytes, type(None)})
+_PLAIN = frozenset({"STRING", "BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE"})
+"""Declared types whose values, where they fit, every driver takes as they are."""
 
 
 class Rows:
@@ -27,8 +29,24 @@ class Rows:
         self._fits = declared.checker() or (lambda value: True)
         self._converted: Callable[[Any], Any] = declared.converter() or (lambda value: value)
         self._parameter = parameter
+        fields = declared.get_field_types()
+        plain = all(repr(field) in _PLAIN and field.converter() is None for field in fields)
+        self.row: Callable[[Any], tuple[Any, ...]] = self._plain_row() if plain else self._any_row
+        """One record as a row."""
 
-    def row(self, value: Any) -> tuple[Any, ...]:
+    def _plain_row(self) -> Callable[[Any], tuple[Any, ...]]:
+        """Where fields are taken as they are. It is called for every record, and most are of two kinds."""
+        names, fits, any_row = tuple(self._declared.get_field_names()), self._fits, self._any_row
+
+        def row(value: Any) -> tuple[Any, ...]:
+            kind = type(value)
+            if kind is Row and value._fields == names and fits(value):
+                return tuple(value._values)
+            return value if kind is tuple and fits(value) else any_row(value)
+
+        return row
+
+    def _any_row(self, value: Any) -> tuple[Any, ...]:
         if value is None or not self._fits(value):
             why = self._declared.explain(value) or f"expected {self._declared}, got None"
             raise TypeMismatchError(f"{why}. The statement's parameters come from the fields of {self._declared}.")

@@ -19,14 +19,14 @@ from typing import Any
 
 from firesteel.common.time import Instant
 from firesteel.common.typeinfo import RowTypeInfo, Types
-from firesteel.common.types import Row, _make_row
+from firesteel.common.types import Row, _make_rows
 from firesteel.connectors.jdbc.address import DatabaseAddress
 from firesteel.connectors.jdbc.dialect import Dialect
 from firesteel.connectors.jdbc.session import Session
 from firesteel.connectors.source import CHUNK_RECORDS, Position, Records, SourceReader, SplitEnumerator, SplitRange
 from firesteel.errors import ConnectorError, FailureKind, InputError
 
-__all__ = ["Connection", "QueryEnumerator", "RowReader", "Scan", "TableEnumerator"]
+__all__ = ["Connection", "QueryEnumerator", "RowReader", "Scan", "TableEnumerator", "converted_rows"]
 
 Parameters = tuple[Any, ...]
 
@@ -247,6 +247,7 @@ class RowReader(SourceReader[Scan, Row]):
 
     def __init__(self, connection: Connection, declared: RowTypeInfo, timestamp: Callable[[Row], int] | None) -> None:
         self._connection, self._declared, self._timestamp = connection, declared, timestamp
+        self.produces = declared
         self._live: Session | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -259,7 +260,8 @@ class RowReader(SourceReader[Scan, Row]):
         converters = [_converter(kind) for kind in self._declared.get_field_types()]
         plain = not any(converters)
         expected = [_SURE.get(repr(kind), frozenset()) for kind in self._declared.get_field_types()]
-        fits, timestamp = self._declared.checker() or (lambda row: True), self._timestamp
+        fits, convert = self._declared.checker() or (lambda row: True), self._declared.converter()
+        timestamp = self._timestamp
         # A query is begun again after a failure that may pass, but not in the middle.
         pieces = session.again(
             lambda: _begun(session.stream(statement, parameters, CHUNK_RECORDS)),
@@ -274,12 +276,13 @@ class RowReader(SourceReader[Scan, Row]):
                         f"{len(names)} fields."
                     )
                 if plain and _surely_fits(piece, expected):
-                    rows = [_make_row(names, list(values)) for values in piece]
+                    rows = _make_rows(names, map(list, piece))
                 else:
-                    rows = [_make_row(names, _converted(values, converters)) for values in piece]
+                    rows = _make_rows(names, [_converted(values, converters) for values in piece])
                     refused = next((row for row in rows if not fits(row)), None)
                     if refused is not None:
                         raise InputError(f"{self._declared.explain(refused)}, in a row of the query {statement!r}.")
+                    rows = rows if convert is None else list(map(convert, rows))
                 yield Records(rows, None if timestamp is None else [timestamp(row) for row in rows])
         except session.errors as error:
             session.drop()
@@ -320,6 +323,12 @@ def _surely_fits(piece: list[tuple[Any, ...]], expected: list[frozenset[type]]) 
 def _converted(values: tuple[Any, ...], converters: list[Callable[[Any], Any] | None]) -> list[Any]:
     both = zip(values, converters, strict=True)
     return [value if convert is None or value is None else convert(value) for value, convert in both]
+
+
+def converted_rows(rows: list[tuple[Any, ...]], declared: RowTypeInfo) -> list[list[Any]]:
+    """Rows of a driver with the values of their declared types."""
+    converters = [_converter(kind) for kind in declared.get_field_types()]
+    return [_converted(values, converters) for values in rows]
 
 
 def _converter(kind: Any) -> Callable[[Any], Any] | None:

@@ -6,6 +6,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice, tee
 from typing import Any
 
 from firesteel.common.typeinfo import RowTypeInfo, TupleTypeInfo
@@ -63,6 +64,19 @@ class Writing(SinkWriter):
         if len(self._rows) >= self._most or self._waited():
             self.send()
 
+    def _keep_all(self, values: Iterator[Any]) -> None:
+        """The same for many: record by record, so that an error is known to be about the last one that was taken, but
+        without a step of Python's own for each."""
+        while True:
+            before = len(self._values)
+            one, other = tee(islice(values, self._most - before))
+            self._rows.extend(map(self._row, one))
+            self._values.extend(other)
+            if len(self._values) == before:
+                return
+            if len(self._rows) >= self._most:
+                self.send()
+
     def _waited(self) -> bool:
         interval = self._target.interval_ms
         return interval > 0 and (time.monotonic() - self._since) * 1000 >= interval
@@ -113,13 +127,7 @@ class RowWriter(Writing):
             for value in values:
                 self._keep(value)
             return
-        row, most = self._row, self._most
-        for value in values:
-            made = row(value)
-            self._values.append(value)
-            self._rows.append(made)
-            if len(self._rows) >= most:
-                self.send()
+        self._keep_all(values)
 
     def send(self) -> None:
         try:

@@ -12,9 +12,10 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from firesteel.connectors.kafka.markers import Markers
+from firesteel.connectors.kafka.markers import ALL, Markers
 from firesteel.connectors.kafka.properties import KafkaProperties
 from firesteel.connectors.kafka.transactions import (
+    ABORTED,
     BEING_ABORTED,
     OPEN,
     LostTransactionsError,
@@ -46,7 +47,9 @@ def transaction_of(one: Any) -> Transaction:
 class TransactionCommitter(Committer):
     """Commits what the tasks prepared."""
 
-    def __init__(self, properties: KafkaProperties, prefix: str) -> None:
+    def __init__(self, properties: KafkaProperties, prefix: str, topic: str | None = None) -> None:
+        """``topic``: where all records go, if that is one."""
+        self._topic = topic
         self._transactions = Transactions(properties)
         self._markers = Markers(self._transactions)
         self._prefix = prefix
@@ -99,10 +102,15 @@ class TransactionCommitter(Committer):
 
     def recover(self, pending: list[Any]) -> None:
         kept = {transaction_of(one) for one in pending}
-        names = self._transactions.open_ones(self._prefix, (OPEN, *BEING_ABORTED))
+        names = self._transactions.open_ones(self._prefix, (OPEN, *BEING_ABORTED, ABORTED))
         known = self._transactions.describe(names)
         going = [found for found in known.values() if found.is_open or found.is_being_aborted]
         self._abort([found for found in going if found.transaction not in kept])
+        # Where the driver has died with the broker, nobody knows any more in which partitions an abort had to be noted:
+        # they are looked for among those that the sink may have written to.
+        topics = {self._topic, *(topic for one in pending if len(one) > 5 for topic, _ in one[5])} - {None}
+        over = [found.transaction for found in known.values() if found.state == ABORTED]
+        self._markers.wait({one: [(topic, ALL) for topic in topics] for one in over}, committed=False)
 
     def _abort(self, transactions: list[TransactionState]) -> None:
         """Returns when they are not open any more and nobody who reads waits for them."""

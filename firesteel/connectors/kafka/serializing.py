@@ -48,6 +48,11 @@ class RecordParts:
         self.topic, self.value, self.key, self.headers, self.partition = topic, value, key, headers, partition
 
     @property
+    def only_topic(self) -> str | None:
+        """Where all records go, if that is one."""
+        return self.topic if isinstance(self.topic, str) else None
+
+    @property
     def is_simple(self) -> bool:
         """Whether there is one topic, and neither headers nor a partitioner: most often it is so."""
         return isinstance(self.topic, str) and self.headers is None and self.partition is None

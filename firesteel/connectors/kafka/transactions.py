@@ -17,6 +17,7 @@ from firesteel.connectors.kafka.properties import KafkaProperties
 from firesteel.errors import ConnectorError, FailureKind
 
 __all__ = [
+    "ABORTED",
     "BEING_ABORTED",
     "OPEN",
     "LostTransactionsError",
@@ -44,7 +45,7 @@ _END_VERSION = 3
 """From version 4 on a broker raises the epoch with each transaction, and only the producer itself may end one."""
 _INIT_VERSION = 5
 
-OPEN, BEING_ABORTED = "Ongoing", ("PrepareAbort", "PrepareEpochFence")
+OPEN, ABORTED, BEING_ABORTED = "Ongoing", "CompleteAbort", ("PrepareAbort", "PrepareEpochFence")
 
 Result = TypeVar("Result")
 Partition = tuple[str, int]
@@ -85,7 +86,7 @@ class TransactionState(NamedTuple):
 
     @property
     def is_aborted(self) -> bool:
-        return self.is_being_aborted or self.state == "CompleteAbort"
+        return self.is_being_aborted or self.state == ABORTED
 
 
 class LostTransactionsError(ConnectorError):

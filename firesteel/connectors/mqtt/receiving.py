@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import queue
 import threading
 import zlib
@@ -19,6 +20,7 @@ from firesteel.connectors.mqtt.connecting import MqttAddress, Session
 from firesteel.connectors.piece_log import PieceLog
 from firesteel.connectors.retrying import retried
 from firesteel.connectors.source import Records
+from firesteel.durable.names import stored_as
 
 __all__ = ["MqttEnumerator", "MqttMessage", "MqttReader"]
 
@@ -39,6 +41,14 @@ class MqttMessage(NamedTuple):
     payload: bytes
     retain: bool = False
     """Whether the broker had kept it for new subscribers."""
+
+
+@stored_as("mqtt_message")
+def _mqtt_message(topic: str, payload: bytes, retain: bool) -> MqttMessage:
+    return MqttMessage(topic, payload, retain)
+
+
+copyreg.pickle(MqttMessage, lambda message: (_mqtt_message, tuple(message)))
 
 
 class MqttEnumerator(LoggedEnumerator):

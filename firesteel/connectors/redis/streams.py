@@ -7,6 +7,7 @@ that it has deleted, and a range has to have as many entries as were counted whe
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from firesteel.connectors.partitions import PartitionEnumerator
 from firesteel.connectors.redis.connecting import Client, RedisAddress, load_client
 from firesteel.connectors.retrying import retried
 from firesteel.connectors.source import CHUNK_RECORDS, Position, Records, SourceReader
+from firesteel.durable.names import stored_as
 from firesteel.errors import InputError
 
 __all__ = ["RedisEntry", "StreamEnumerator", "StreamReader"]
@@ -43,6 +45,14 @@ class RedisEntry(NamedTuple):
     def timestamp(self) -> int:
         """When the server took it, in milliseconds."""
         return int(self.id.partition("-")[0])
+
+
+@stored_as("redis_entry")
+def _redis_entry(stream: str, id: str, fields: dict[Any, Any]) -> RedisEntry:
+    return RedisEntry(stream, id, fields)
+
+
+copyreg.pickle(RedisEntry, lambda entry: (_redis_entry, tuple(entry)))
 
 
 def _parts(entry_id: str) -> tuple[int, int]:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from firesteel.connectors.table.generating import BatchGeneratorSource
 from firesteel.errors import ConfigurationError
 
-__all__ = ["OPTIONS", "GeneratedField", "datagen_source"]
+__all__ = ["OPTIONS", "GeneratedField", "datagen_source", "sequences"]
 
 OPTIONS = ("number-of-rows", "rows-per-second", "scan.parallelism", "fields.*")
 """Of the connector; each field has those of ``_FIELD_OPTIONS``."""
@@ -108,14 +108,22 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
+def sequences(source: BatchGeneratorSource) -> list[GeneratedField] | None:
+    """The columns of a source, if all of them count: then a row's number is all that is needed to make it."""
+    fields: list[GeneratedField] | None = getattr(source.generate, "fields", None)
+    if fields is None or not all(field.sequence and pa.types.is_integer(field.type) for field in fields):
+        return None
+    return fields
+
+
 class _Generate:
     """What the reader calls for each batch."""
 
     def __init__(self, schema: pa.Schema, fields: list[GeneratedField]) -> None:
-        self._schema, self._fields = schema, fields
+        self._schema, self.fields = schema, fields
 
     def __call__(self, start: int, end: int) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([field.column(start, end) for field in self._fields], schema=self._schema)
+        return pa.RecordBatch.from_arrays([field.column(start, end) for field in self.fields], schema=self._schema)
 
 
 def datagen_source(schema: pa.Schema, options: Mapping[str, str]) -> BatchGeneratorSource:

@@ -43,16 +43,17 @@ class BatchGeneratorSource(Source[None, pa.RecordBatch]):
     def __init__(
         self, generate: Generate, schema: pa.Schema, count: int | None, records_per_second: float | None = None
     ) -> None:
-        self._generate = generate
+        self.generate = generate
         self._schema = schema
-        self._count = count
+        self.count = count
+        """How many rows there are; None without an end."""
         self._per_second = records_per_second
 
     def create_enumerator(self) -> IndexEnumerator:
-        return IndexEnumerator(self._count, self._per_second)
+        return IndexEnumerator(self.count, self._per_second)
 
     def create_reader(self) -> _BatchReader:
-        return _BatchReader(self._generate)
+        return _BatchReader(self.generate)
 
     def get_produced_type(self) -> ColumnsType:
         return ColumnsType(self._schema)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from firesteel.datastream.functions import KeySelector
+from firesteel.runtime.columns.nested import is_nested, plain
 from firesteel.runtime.keys import stable_hash, stable_hashes, subtask_of
 
 __all__ = ["KeyColumns", "key_groups", "row_hashes", "subtasks_by_group"]
@@ -23,6 +24,7 @@ Hashes = npt.NDArray[np.uint32]
 
 _MERSENNE = (1 << 61) - 1
 _NULL = np.uint32(stable_hash(None))
+_NAN = "NaN"
 _TUPLE = 17
 _MULTIPLIER = np.uint32(0x45D9F3B)
 _SPREAD = np.uint32(0x9E3779B1)
@@ -71,9 +73,14 @@ def _of_column(column: pa.Array) -> Hashes:
             filled[pc.is_null(column).to_numpy(zero_copy_only=False)] = _NULL
             return filled
         return _of_integers(_as_int64(column))
+    if is_nested(column.type):
+        return np.fromiter((stable_hash(plain(value)) for value in column.to_pylist()), np.uint32, len(column))
     # Each value is hashed once; what a column has many of is mostly alike.
     encoded = column if isinstance(column, pa.DictionaryArray) else pc.dictionary_encode(column)
     values = encoded.dictionary.to_pylist()
+    if pa.types.is_floating(encoded.dictionary.type):
+        # In SQL a NaN is a key like any other; keys of programs must not have it.
+        values = [_NAN if value != value else value for value in values]
     hashed = np.fromiter(stable_hashes(values), np.uint32, len(values))
     if encoded.null_count:
         hashed = np.append(hashed, _NULL)

@@ -106,8 +106,9 @@ class Segments:
         """The largest so far, of whole numbers that are not too far apart: see :meth:`fits`."""
         values = values.copy()
         values[self.starts] = np.maximum(values[self.starts], base)
-        least = int(values.min(initial=0))
-        span = int(values.max(initial=0)) - least + 1
+        # Not from 0 on: of moments that are close to each other the span is small.
+        least = int(values.min()) if len(values) else 0
+        span = int(values.max(initial=least)) - least + 1
         # Each segment gets a range of its own, above those before it.
         offsets = self.spread(np.arange(len(self.starts), dtype=np.int64) * span - least)
         largest: Ints = np.maximum.accumulate(values + offsets) - offsets

@@ -115,6 +115,9 @@ class _Custom(Operator):
         with self.without_key():
             self.function.on_watermark(watermark)
 
+    def send_watermark(self, origin: int, watermark: int) -> None:
+        super().send_watermark(origin, self.function.output_watermark(watermark))
+
     def finish(self, last: bool) -> None:
         with self.without_key():
             self.function.end_batch()

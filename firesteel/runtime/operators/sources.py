@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from firesteel.common.typeinfo import TypeInformation
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.connectors.source import Records, SideRecords, SplitRange
 from firesteel.durable.headers import OperatorHeader
@@ -19,10 +20,17 @@ __all__ = ["SourceOperator"]
 Piece = tuple[list[Any], list[int] | None]
 
 
+def _same_type(one: TypeInformation | None, other: TypeInformation | None) -> bool:
+    """Also by the names of fields, which equality leaves out."""
+    return one is not None and one == other and repr(one) == repr(other)
+
+
 @handles(SourceSpec)
 class SourceOperator(Operator):
     def __init__(self, placement: Placement) -> None:
         super().__init__(placement)
+        if _same_type(self.spec.reader.produces, self.node.output_type):
+            self.out.trust()
         strategy = self.spec.strategy
         # Without a strategy event time is the source's own, and so are the watermarks that it puts between records.
         self._own_time = strategy is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from firesteel.table.logical.plan import Plan
 from firesteel.table.types.data_types import DataType, RowType
 
-__all__ = ["CatalogObject", "ColumnDefinition", "DeclaredTable", "InlineTable", "StreamTable", "View"]
+__all__ = ["CatalogObject", "ColumnDefinition", "DeclaredTable", "InlineTable", "SparkTable", "StreamTable", "View"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,19 @@ class InlineTable(CatalogObject):
 
     columns: RowType
     batches: tuple[pa.RecordBatch, ...] = field(compare=False, repr=False)
+
+    @property
+    def row_type(self) -> RowType:
+        return self.columns
+
+
+@dataclass(frozen=True, eq=False)
+class SparkTable(CatalogObject):
+    """A DataFrame of Spark. ``read`` gives its rows as batches, for those who do not run on Spark."""
+
+    columns: RowType
+    frame: Any
+    read: Callable[[], Sequence[pa.RecordBatch]] = field(repr=False)
 
     @property
     def row_type(self) -> RowType:
@@ -85,7 +98,8 @@ class DeclaredTable(CatalogObject):
     """A table of CREATE TABLE: columns, and the options of its connector."""
 
     columns: tuple[ColumnDefinition, ...]
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
+    """They may hold passwords."""
     comment: str | None = None
     partitioned_by: tuple[str, ...] = ()
     primary_key: tuple[str, ...] = ()
@@ -96,6 +110,22 @@ class DeclaredTable(CatalogObject):
     @property
     def row_type(self) -> RowType:
         return RowType.of([each.name for each in self.columns], [each.type for each in self.columns])
+
+    @property
+    def readable(self) -> RowType:
+        """The columns that the connector gives: those of its format, and metadata."""
+        own = [each for each in self.columns if each.computed is None]
+        return RowType.of([each.name for each in own], [each.type for each in own])
+
+    @property
+    def writable(self) -> tuple[ColumnDefinition, ...]:
+        """The columns that rows for the connector have."""
+        return tuple(each for each in self.columns if each.computed is None and not each.virtual)
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """Columns that the connector gives besides those of its format, and what it calls them."""
+        return {each.name: each.metadata for each in self.columns if each.metadata is not None}
 
     @property
     def physical(self) -> RowType:

@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from firesteel.errors import FailureKind, ProgramError
 from firesteel.table.functions.binding import FunctionError
-from firesteel.table.functions.decimals import CONTEXT, fitted, quantized, to_decimal
+from firesteel.table.functions.decimals import CONTEXT, WIDE, fitted, quantized, to_decimal
 from firesteel.table.functions.evaluation import EvaluationContext
 from firesteel.table.functions.registry import Datum, Function, Signature, register
 from firesteel.table.functions.values import row_by_row
-from firesteel.table.logical.expressions import Call, Expression
+from firesteel.table.logical.expressions import Call, Expression, Literal
 from firesteel.table.types.arrow import arrow_type
 from firesteel.table.types.data_types import DataType, DecimalType, IntegralType
 from firesteel.table.types.derivation import arithmetic_type, decimal_of
@@ -93,6 +93,16 @@ def _decimal(
             return quantized(divide(Decimal(a), Decimal(b)), precision, scale)
 
         return row_by_row(one)(call, [left, right], context)
+    if operator == "*" and first.precision + second.precision + 1 > 76:
+        # More digits than Arrow has room for.
+        precision, scale = call.type.precision, call.type.scale
+
+        def product(a: Decimal | int | None, b: Decimal | int | None) -> Decimal | None:
+            if a is None or b is None:
+                return None
+            return quantized(WIDE.multiply(Decimal(a), Decimal(b)), precision, scale)
+
+        return row_by_row(product)(call, [left, right], context)
     left, right = to_decimal(left, first), to_decimal(right, second)
     digits = first.precision + second.precision + 1 if operator == "*" else max(first.precision, second.precision) + 40
     if (operator == "*" and digits > 38) or (operator != "*" and call.type.precision == 38):
@@ -106,7 +116,7 @@ def _divided(left: Decimal, right: Decimal) -> Decimal:
 
 
 def _remainder(left: Decimal, right: Decimal) -> Decimal:
-    return left % right
+    return WIDE.remainder(left, right)
 
 
 def _negated(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
@@ -117,7 +127,15 @@ _TWO = Signature(("numeric", "numeric"))
 register(Function("+", _TWO, _result("+"), _kernel("+", pc.add), syntax="a + b"))
 register(Function("-", _TWO, _result("-"), _kernel("-", pc.subtract), syntax="a - b"))
 register(Function("*", _TWO, _result("*"), _kernel("*", pc.multiply), syntax="a * b"))
-register(Function("/", _TWO, _result("/"), _kernel("/", pc.divide), can_fail=True, syntax="a / b"))
+
+
+def _by_constant(call: Call) -> bool:
+    """Whether whole numbers are divided by one that is not zero."""
+    divisor = call.args[1]
+    return isinstance(call.type, IntegralType) and isinstance(divisor, Literal) and divisor.value not in (None, 0)
+
+
+register(Function("/", _TWO, _result("/"), _kernel("/", pc.divide), can_fail=True, safe=_by_constant, syntax="a / b"))
 
 
 def _modulo(left: Datum, right: Datum) -> Datum:
@@ -128,5 +146,7 @@ def _modulo(left: Datum, right: Datum) -> Datum:
     return pc.subtract(left, pc.multiply(pc.divide(left, right), right))
 
 
-register(Function("%", _TWO, _result("%"), _kernel("%", _modulo), can_fail=True, syntax="a % b"), "MOD")
+register(
+    Function("%", _TWO, _result("%"), _kernel("%", _modulo), can_fail=True, safe=_by_constant, syntax="a % b"), "MOD"
+)
 register(Function("NEGATE", Signature(("numeric",)), lambda arguments: arguments[0].type, _negated, syntax="-a"))

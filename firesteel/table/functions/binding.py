@@ -55,6 +55,8 @@ _FAMILIES: dict[str, Callable[[DataType], bool]] = {
     "binary": is_binary,
     "boolean": lambda kind: isinstance(kind, BooleanType),
     "date": lambda kind: isinstance(kind, DateType | TimestampType | LocalZonedTimestampType),
+    "date or text": lambda kind: is_text(kind) or isinstance(kind, DateType | TimestampType | LocalZonedTimestampType),
+    "number or text": lambda kind: is_text(kind) or isinstance(kind, NumericType),
     "timestamp": lambda kind: isinstance(kind, TimestampType | LocalZonedTimestampType),
     "time": lambda kind: isinstance(kind, DateType | TimeType | TimestampType | LocalZonedTimestampType),
     "interval": lambda kind: isinstance(kind, DayTimeIntervalType | YearMonthIntervalType),

@@ -20,6 +20,7 @@ from firesteel.table.functions.zones import local_to_utc, utc_to_local
 from firesteel.table.logical.expressions import Call, Expression
 from firesteel.table.types.arrow import arrow_type
 from firesteel.table.types.data_types import (
+    ArrayType,
     BinaryType,
     BooleanType,
     CharType,
@@ -31,6 +32,7 @@ from firesteel.table.types.data_types import (
     FractionalType,
     IntegralType,
     LocalZonedTimestampType,
+    MapType,
     NullType,
     NumericType,
     RowType,
@@ -123,7 +125,45 @@ def _converted(values: Datum, source: DataType, target: DataType, context: Evalu
         return _sized_bytes(values, target)
     if isinstance(source, DateType | TimeType | Moment):
         return _moment(values, source, target, context)
+    if isinstance(source, RowType) and isinstance(target, RowType) and values.type != kind:
+        return _row(values, source, target, context)
+    if isinstance(source, ArrayType | MapType) and type(source) is type(target) and values.type != kind:
+        return _collection(values, source, target, context)
     return values if values.type == kind else values.cast(kind, safe=False)
+
+
+def _collection(values: Datum, source: DataType, target: DataType, context: EvaluationContext) -> Datum:
+    """Element by element, by the rules of their types. Arrow's own cast would look for rows' fields by name."""
+    if isinstance(values, pa.Scalar):
+        return _collection(pa.repeat(values, 1), source, target, context)[0]
+    # Without an offset into larger buffers.
+    column = values if values.offset == 0 else values.take(pa.array(range(len(values)), pa.int64()))
+    kind, mask = arrow_type(target), pc.is_null(column) if column.null_count else None
+
+    def part(elements: pa.Array, given: DataType, wanted: DataType) -> pa.Array:
+        return as_array(_converted(elements, given, wanted, context), len(elements))
+
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        elements = part(column.values, source.element_type, target.element_type)
+        return pa.ListArray.from_arrays(column.offsets, elements, kind, mask=mask)
+    assert isinstance(source, MapType)
+    assert isinstance(target, MapType)
+    keys = part(column.keys, source.key_type, target.key_type)
+    items = part(column.items, source.value_type, target.value_type)
+    return pa.MapArray.from_arrays(column.offsets, keys, items, kind, mask=mask)
+
+
+def _row(values: Datum, source: RowType, target: RowType, context: EvaluationContext) -> Datum:
+    """Field by field: it is their places that count, not their names."""
+    if isinstance(values, pa.Scalar):
+        return _row(pa.repeat(values, 1) if values.is_valid else pa.nulls(1, values.type), source, target, context)[0]
+    pairs = zip(values.flatten(), source.fields, target.fields, strict=True)
+    fields = [
+        as_array(_converted(part, given.data_type, wanted.data_type, context), len(values))
+        for part, given, wanted in pairs
+    ]
+    mask = pc.is_null(values) if values.null_count else None
+    return pa.StructArray.from_arrays(fields, fields=list(arrow_type(target)), mask=mask)
 
 
 def _number(values: Datum, source: DataType, target: DataType, kind: pa.DataType) -> Datum:
@@ -305,11 +345,19 @@ def _truncated(values: Datum, precision: int) -> Datum:
     return whole.cast(values.type)
 
 
+def _never_fails(call: Call) -> bool:
+    """Whole numbers wrap around, and all of them can be written as text."""
+    (value,) = call.args
+    return isinstance(value.type, IntegralType) and (isinstance(call.type, IntegralType) or is_text(call.type))
+
+
 def _rule(arguments: Sequence[Expression]) -> DataType:
     raise AssertionError("CAST names its type.")
 
 
 register(
-    Function("CAST", Signature(("any",)), _rule, _cast(False), can_fail=True, syntax="CAST(a AS type)"),
+    Function(
+        "CAST", Signature(("any",)), _rule, _cast(False), can_fail=True, safe=_never_fails, syntax="CAST(a AS type)"
+    ),
 )
 register(Function("TRY_CAST", Signature(("any",)), _rule, _cast(True), syntax="TRY_CAST(a AS type)"))

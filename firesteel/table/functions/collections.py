@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from firesteel.common._types.keys import plain, unique_pairs
+from firesteel.errors import FailureKind, ProgramError
 from firesteel.table.functions.evaluation import EvaluationContext, as_array
 from firesteel.table.functions.registry import Datum, Function, Signature, register
 from firesteel.table.functions.values import row_by_row
@@ -20,11 +22,19 @@ from firesteel.table.types.data_types import (
     IntType,
     MapType,
     NullType,
+    RowField,
+    RowType,
     VarCharType,
 )
 from firesteel.table.types.derivation import any_nullable, common_type
 
-__all__: list[str] = []
+__all__ = ["CollectionError"]
+
+
+class CollectionError(ProgramError):
+    """An array or a map that a function cannot take."""
+
+    kind = FailureKind.PERMANENT
 
 
 def _given(arguments: Sequence[Expression]) -> DataType:
@@ -39,7 +49,7 @@ def _array(call: Call, arguments: list[Datum], context: EvaluationContext) -> Da
 
 def _map(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
     columns = [as_array(argument, context.rows).to_pylist() for argument in arguments]
-    rows = [list(dict(zip(items[::2], items[1::2], strict=True)).items()) for items in zip(*columns, strict=True)]
+    rows = [unique_pairs(zip(items[::2], items[1::2], strict=True)) for items in zip(*columns, strict=True)]
     return pa.array(rows, arrow_type(call.type))
 
 
@@ -62,14 +72,19 @@ def _item(collection: Any, index: Any) -> Any:
         return None
     if isinstance(index, int) and not (collection and isinstance(collection[0], tuple)):
         return collection[index - 1] if 0 < index <= len(collection) else None
-    return dict(collection).get(index)
+    return _of_key(collection, index)
+
+
+def _of_key(pairs: Any, key: Any) -> Any:
+    wanted = plain(key)
+    return next((value for known, value in pairs if plain(known) == wanted), None)
 
 
 def _item_of(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
     columns = [as_array(argument, context.rows).to_pylist() for argument in arguments]
     if isinstance(call.args[0].type, MapType):
         values = [
-            None if pairs is None or key is None else dict(pairs).get(key) for pairs, key in zip(*columns, strict=True)
+            None if pairs is None or key is None else _of_key(pairs, key) for pairs, key in zip(*columns, strict=True)
         ]
     else:
         values = [_item(items, index) for items, index in zip(*columns, strict=True)]
@@ -93,6 +108,12 @@ def _element_type(arguments: Sequence[Expression]) -> DataType:
     return kind.element_type.nullable() if isinstance(kind, ArrayType) else NullType()
 
 
+def _only_type(arguments: Sequence[Expression]) -> DataType:
+    kind = arguments[0].type
+    assert isinstance(kind, ArrayType)
+    return kind.element_type.with_nullability(kind.is_nullable or kind.element_type.is_nullable)
+
+
 def _same(arguments: Sequence[Expression]) -> DataType:
     return arguments[0].type
 
@@ -111,7 +132,7 @@ def _values(arguments: Sequence[Expression]) -> DataType:
 
 def _only(items: Any) -> Any:
     if items is not None and len(items) > 1:
-        raise ValueError("ELEMENT takes an array of one element.")
+        raise CollectionError(f"ELEMENT takes an array of one element, got one of {len(items)}.")
     return items[0] if items else None
 
 
@@ -121,7 +142,7 @@ def _or_null(function: Any) -> Any:
 
 _ARRAY = Signature(("array",))
 register(Function("CARDINALITY", Signature(("collection",)), _int, _or_null(len)))
-register(Function("ELEMENT", _ARRAY, _element_type, row_by_row(_only), can_fail=True))
+register(Function("ELEMENT", _ARRAY, _only_type, row_by_row(_only), can_fail=True))
 register(Function("MAP_KEYS", Signature(("map",)), _keys, _or_null(lambda pairs: [key for key, _ in pairs])))
 register(Function("MAP_VALUES", Signature(("map",)), _values, _or_null(lambda pairs: [value for _, value in pairs])))
 register(Function("ARRAY_REVERSE", _ARRAY, _same, _or_null(lambda items: items[::-1])))
@@ -183,23 +204,30 @@ def _widened(arguments: Sequence[Expression]) -> DataType:
     array, added = arguments[0].type, arguments[1].type
     assert isinstance(array, ArrayType)
     element = common_type([array.element_type, added]) or array.element_type
-    return ArrayType(element, is_nullable=array.is_nullable)
+    return ArrayType(element, is_nullable=array.is_nullable or added.is_nullable)
+
+
+def _array_or_null(arguments: Sequence[Expression]) -> DataType:
+    """The type of the array, NULL if an argument is."""
+    return arguments[0].type.with_nullability(any_nullable([argument.type for argument in arguments]))
 
 
 def _text(arguments: Sequence[Expression]) -> DataType:
     return VarCharType(MAX_LENGTH, is_nullable=any_nullable([argument.type for argument in arguments]))
 
 
-def _array_joined(items: Any, separator: Any, null: Any = None) -> Any:
-    if items is None or separator is None:
+def _array_joined(items: Any, separator: Any, *null_text: Any) -> Any:
+    if items is None or separator is None or None in null_text:
         return None
+    null = null_text[0] if null_text else None
     shown = [null if item is None else item for item in items]
     return separator.join(item for item in shown if item is not None)
 
 
-def _sliced(items: Any, start: Any, end: Any = None) -> Any:
-    if items is None or start is None:
+def _sliced(items: Any, start: Any, *until: Any) -> Any:
+    if items is None or start is None or None in until:
         return None
+    end = until[0] if until else None
     size = len(items)
     first = start - 1 if start > 0 else size + start if start < 0 else 0
     last = size if end is None else end if end > 0 else size + end + 1 if end < 0 else 1
@@ -222,5 +250,93 @@ register(
 )
 register(Function("ARRAY_CONCAT", Signature(("array",), repeated=True), _joined_type, row_by_row(_concatenated)))
 register(Function("ARRAY_UNION", Signature(("array", "array")), _joined_type, row_by_row(_united)))
-register(Function("ARRAY_SLICE", Signature(("array", "integer", "integer"), optional=1), _same, row_by_row(_sliced)))
+register(
+    Function("ARRAY_SLICE", Signature(("array", "integer", "integer"), optional=1), _array_or_null, row_by_row(_sliced))
+)
 register(Function("ARRAY_JOIN", Signature(("array", "string", "string"), optional=1), _text, row_by_row(_array_joined)))
+
+
+def _excepted(first: Any, second: Any) -> Any:
+    if first is None or second is None:
+        return None
+    return _distinct([item for item in first if item not in second])
+
+
+def _intersected(first: Any, second: Any) -> Any:
+    if first is None or second is None:
+        return None
+    return _distinct([item for item in first if item in second])
+
+
+def _order(item: Any) -> tuple[bool, Any]:
+    """NaN is the greatest number, as in Java; text is in the order of its bytes."""
+    if isinstance(item, float) and item != item:
+        return True, 0.0
+    return False, item.encode() if isinstance(item, str) else item
+
+
+def _sorted(items: Any, *options: Any) -> Any:
+    if items is None or None in options:
+        return None
+    ascending = options[0] if options else True
+    nulls_first = options[1] if len(options) > 1 else ascending
+    nulls = [None] * items.count(None)
+    known = sorted((item for item in items if item is not None), key=_order, reverse=not ascending)
+    return [*nulls, *known] if nulls_first else [*known, *nulls]
+
+
+register(Function("ARRAY_EXCEPT", Signature(("array", "array")), _joined_type, row_by_row(_excepted)))
+register(Function("ARRAY_INTERSECT", Signature(("array", "array")), _joined_type, row_by_row(_intersected)))
+register(
+    Function("ARRAY_SORT", Signature(("array", "boolean", "boolean"), optional=2), _array_or_null, row_by_row(_sorted))
+)
+
+
+def _entries_type(arguments: Sequence[Expression]) -> DataType:
+    kind = arguments[0].type
+    assert isinstance(kind, MapType)
+    entry = RowType((RowField("key", kind.key_type), RowField("value", kind.value_type)))
+    return ArrayType(entry, is_nullable=kind.is_nullable)
+
+
+def _entries(pairs: Any) -> Any:
+    return [{"key": key, "value": value} for key, value in pairs]
+
+
+def _map_of_arrays_type(arguments: Sequence[Expression]) -> DataType:
+    keys, values = (argument.type for argument in arguments)
+    assert isinstance(keys, ArrayType)
+    assert isinstance(values, ArrayType)
+    return MapType(keys.element_type, values.element_type, is_nullable=any_nullable([keys, values]))
+
+
+def _map_of_arrays(keys: Any, values: Any) -> Any:
+    if keys is None or values is None:
+        return None
+    if len(keys) != len(values):
+        raise CollectionError(f"MAP_FROM_ARRAYS takes as many keys as values, got {len(keys)} and {len(values)}.")
+    return unique_pairs(zip(keys, values, strict=True))
+
+
+def _map_union(*maps: Any) -> Any:
+    """The last one counts where a key is in several; its keys come first, as in Flink."""
+    if any(pairs is None for pairs in maps):
+        return None
+    found: dict[Any, tuple[Any, Any]] = {}
+    for pairs in reversed(maps):
+        for key, value in pairs:
+            found.setdefault(plain(key), (key, value))
+    return list(found.values())
+
+
+register(Function("MAP_ENTRIES", Signature(("map",)), _entries_type, _or_null(_entries)))
+register(
+    Function(
+        "MAP_FROM_ARRAYS",
+        Signature(("array", "array")),
+        _map_of_arrays_type,
+        row_by_row(_map_of_arrays),
+        can_fail=True,
+    )
+)
+register(Function("MAP_UNION", Signature(("map",), repeated=True), _joined_type, row_by_row(_map_union)))

@@ -12,11 +12,11 @@ from firesteel.table.functions.registry import Datum
 from firesteel.table.functions.values import mapped
 from firesteel.table.types.data_types import MAX_PRECISION, DecimalType
 
-__all__ = ["CONTEXT", "fitted", "quantized", "to_decimal"]
+__all__ = ["CONTEXT", "WIDE", "fitted", "quantized", "to_decimal"]
 
 CONTEXT = decimal.Context(prec=38, rounding=decimal.ROUND_HALF_UP)
 """As Java's MathContext(38, HALF_UP)."""
-_WIDE = decimal.Context(prec=120, rounding=decimal.ROUND_HALF_UP)
+WIDE = decimal.Context(prec=120, rounding=decimal.ROUND_HALF_UP)
 
 
 def quantized(value: Decimal, precision: int, scale: int) -> Decimal | None:
@@ -27,8 +27,8 @@ def quantized(value: Decimal, precision: int, scale: int) -> Decimal | None:
     """
     if not value.is_finite():
         return None
-    rounded = value.quantize(Decimal(1).scaleb(-scale), context=_WIDE)
-    return rounded if abs(rounded) < Decimal(10) ** (precision - scale) else None
+    rounded = value.quantize(Decimal(1).scaleb(-scale), context=WIDE)
+    return rounded if rounded.copy_abs() < Decimal(10) ** (precision - scale) else None
 
 
 def fitted(values: Datum, target: DecimalType) -> Datum:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from firesteel.table.functions.registry import Datum, find
-from firesteel.table.logical.expressions import Call, Expression, InputRef, Literal
+from firesteel.table.logical.expressions import Call, Expression, InputRef, Literal, UserCall
 from firesteel.table.types.arrow import arrow_type
+from firesteel.table.types.data_types import DataType
 
-__all__ = ["EvaluationContext", "Evaluator", "as_array", "evaluate"]
+__all__ = ["EvaluationContext", "Evaluator", "as_array", "can_fail", "evaluate", "is_deterministic"]
 
 
 @dataclass
@@ -25,6 +27,8 @@ class EvaluationContext:
     time_zone: str = "UTC"
     now: float = field(default_factory=time.time)
     """Seconds since 1970: the same for all rows of a batch."""
+    watermark: int | None = None
+    """Milliseconds since 1970 that event time has come to; None before the first watermark, and where there is none."""
 
 
 def as_array(value: Datum, rows: int) -> pa.Array:
@@ -85,7 +89,7 @@ class Evaluator:
             step = self._step(expression)
             known = len(self._steps)
             self._steps.append(step)
-            if _is_deterministic(expression):
+            if is_deterministic(expression):
                 self._slots[expression] = known
         return known
 
@@ -95,7 +99,10 @@ class Evaluator:
         if isinstance(expression, Literal):
             return functools.partial(_constant, pa.scalar(expression.value, arrow_type(expression.type)))
         assert isinstance(expression, Call)
-        if expression.function in _LAZY and any(map(_can_fail, expression.args[1:])):
+        if isinstance(expression, UserCall):
+            slots = [self._slot(argument) for argument in expression.args]
+            return functools.partial(_user_called, expression, [each.type for each in expression.args], slots)
+        if expression.function in _LAZY and any(map(_is_held_back, expression.args[1:])):
             return functools.partial(_LAZY[expression.function], expression)
         function = find(expression.function)
         assert function is not None, f"No function {expression.function}."
@@ -130,27 +137,57 @@ def _called(
     return kernel(call, [values[slot] for slot in slots], context)
 
 
-def _is_deterministic(expression: Expression) -> bool:
+def _user_called(
+    call: UserCall,
+    kinds: list[DataType],
+    slots: list[int],
+    batch: pa.RecordBatch,
+    values: list[Datum],
+    context: EvaluationContext,
+) -> Datum:
+    found: Datum = call.user.column([values[slot] for slot in slots], kinds, context.rows, context.time_zone)
+    return found
+
+
+def is_deterministic(expression: Expression) -> bool:
+    """Whether it gives the same for the same row."""
     if not isinstance(expression, Call):
         return True
+    if isinstance(expression, UserCall):
+        return expression.user.deterministic and all(map(is_deterministic, expression.args))
     function = find(expression.function)
-    return (function is None or function.deterministic) and all(map(_is_deterministic, expression.args))
+    return (function is None or function.deterministic) and all(map(is_deterministic, expression.args))
 
 
-def _can_fail(expression: Expression) -> bool:
+def can_fail(expression: Expression) -> bool:
+    """Whether a row can end the job."""
     if not isinstance(expression, Call):
         return False
-    function = find(expression.function)
-    return (function is not None and function.can_fail) or any(map(_can_fail, expression.args))
+    if not isinstance(expression, UserCall):
+        function = find(expression.function)
+        if function is not None and function.fails(expression):
+            return True
+    # As in PyFlink a user's function is called for all rows, once, however often it stands in the query.
+    return any(map(can_fail, expression.args))
+
+
+def _is_costly(expression: Expression) -> bool:
+    if not isinstance(expression, Call):
+        return False
+    function = None if isinstance(expression, UserCall) else find(expression.function)
+    return (function is not None and function.costly) or any(map(_is_costly, expression.args))
+
+
+def _is_held_back(expression: Expression) -> bool:
+    return can_fail(expression) or (_is_costly(expression) and is_deterministic(expression))
 
 
 # Flink does not look at the parts that do not matter: b <> 0 AND a / b > 1 never divides by zero. Where a part can
-# fail, it is computed for the rows that come to it, and for no others.
+# fail, or takes long, it is computed for the rows that come to it, and for no others.
 
 
 def _part(expression: Expression, batch: pa.RecordBatch, context: EvaluationContext) -> pa.Array:
-    inner = EvaluationContext(batch.num_rows, context.time_zone, context.now)
-    return _evaluator((expression,)).columns(batch, inner)[0]
+    return _evaluator((expression,)).columns(batch, replace(context, rows=batch.num_rows))[0]
 
 
 def _lazy_junction(
@@ -175,16 +212,25 @@ def _lazy_case(call: Call, batch: pa.RecordBatch, values: list[Datum], context: 
     for condition, value in zip(call.args[0:-1:2], call.args[1:-1:2], strict=True):
         holds = pc.fill_null(_part(condition, batch.filter(open_rows), context), False)
         chosen = pc.replace_with_mask(pa.repeat(pa.scalar(False), rows), open_rows, holds)
-        result = pc.replace_with_mask(result, chosen, _part(value, batch.filter(chosen), context))
+        result = _replaced(result, chosen, _part(value, batch.filter(chosen), context))
         open_rows = pc.and_not(open_rows, chosen)
-    return pc.replace_with_mask(result, open_rows, _part(call.args[-1], batch.filter(open_rows), context))
+    return _replaced(result, open_rows, _part(call.args[-1], batch.filter(open_rows), context))
+
+
+def _replaced(values: pa.Array, mask: pa.Array, others: pa.Array) -> pa.Array:
+    """The values with others where the mask holds. Arrow's own function knows no arrays, maps and rows."""
+    if not pa.types.is_nested(values.type):
+        return pc.replace_with_mask(values, mask, others)
+    places = np.arange(len(values))
+    places[mask.to_numpy(zero_copy_only=False)] = len(values) + np.arange(len(others))
+    return pa.concat_arrays([values, others.cast(values.type)]).take(pa.array(places))
 
 
 def _lazy_coalesce(call: Call, batch: pa.RecordBatch, values: list[Datum], context: EvaluationContext) -> Datum:
     result = _part(call.args[0], batch, context)
     for argument in call.args[1:]:
         missing = pc.is_null(result)
-        result = pc.replace_with_mask(result, missing, _part(argument, batch.filter(missing), context))
+        result = _replaced(result, missing, _part(argument, batch.filter(missing), context))
     return result
 
 

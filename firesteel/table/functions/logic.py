@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from firesteel.errors import ProgramError
 from firesteel.table.functions.comparison import certain, truth
 from firesteel.table.functions.evaluation import EvaluationContext, as_array
 from firesteel.table.functions.registry import Datum, Function, Signature, register
@@ -158,3 +159,19 @@ register(Function("IFNULL", Signature(("any", "any")), _coalesced, _coalesce))
 register(Function("NULLIF", Signature(("comparable", "comparable")), lambda a: a[0].type.nullable(), _null_if))
 register(Function("IF", Signature(("boolean", "any", "any")), _chosen, _case))
 register(Function("IN", Signature(("any",), repeated=True), truth, _in, syntax="a IN (b, c)"))
+
+
+def _single(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
+    value, rows = arguments
+    most = pc.max(rows).as_py() if isinstance(rows, pa.Array) else rows.as_py()
+    if most is not None and most > 1:
+        raise ProgramError("A query that stands for a value has given more than one row. Add a condition, or LIMIT 1.")
+    return value
+
+
+# The value of a query that has one row: the greatest one, and how many rows there are.
+register(
+    Function(
+        "$SINGLE_VALUE", Signature(("any", "integer")), lambda args: args[0].type.nullable(), _single, can_fail=True
+    )
+)

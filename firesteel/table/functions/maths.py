@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from firesteel.table.functions.decimals import WIDE
 from firesteel.table.functions.evaluation import EvaluationContext, as_array
 from firesteel.table.functions.registry import Datum, Function, Signature, register
+from firesteel.table.functions.seeded_random import SeededRandom
 from firesteel.table.functions.text import string_result
 from firesteel.table.functions.values import by_value, mapped
 from firesteel.table.logical.expressions import Call, Expression, Literal
@@ -132,8 +135,8 @@ def _quantized(value: Decimal, digits: int, rounding: str) -> Decimal:
         return value
     if digits < 0:
         step = Decimal(1).scaleb(-digits)
-        return (value / step).quantize(Decimal(1), rounding=rounding) * step
-    return value.quantize(Decimal(1).scaleb(-digits), rounding=rounding)
+        return WIDE.multiply(WIDE.divide(value, step).quantize(Decimal(1), rounding, WIDE), step)
+    return value.quantize(Decimal(1).scaleb(-digits), rounding, WIDE)
 
 
 _DIGITS = Signature(("numeric", "integer"), optional=1)
@@ -196,7 +199,7 @@ for _name, _function in {
     "SINH": math.sinh,
     "COSH": math.cosh,
     "TANH": math.tanh,
-    "COT": lambda value: 1 / math.tan(value),
+    "COT": lambda value: 1 / math.tan(value) if value else math.copysign(math.inf, value),
     "DEGREES": math.degrees,
     "RADIANS": math.radians,
 }.items():
@@ -263,14 +266,24 @@ register(Function("BIN", Signature(("integer",)), string_result, by_value(lambda
 # Random.
 
 
+def _generators(arguments: list[Datum], rows: int) -> Iterator[Any]:
+    """For each row what numbers come from: a constant seed begins one sequence for all of them."""
+    if not arguments:
+        return itertools.repeat(random, rows)
+    if isinstance(arguments[0], pa.Scalar):
+        return itertools.repeat(SeededRandom(arguments[0].as_py() or 0), rows)
+    return (SeededRandom(seed or 0) for seed in as_array(arguments[0], rows).to_pylist())
+
+
 def _rand(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
-    source = random.Random(arguments[0].as_py()) if arguments and isinstance(arguments[0], pa.Scalar) else random
-    return pa.array([source.random() for _ in range(context.rows)], pa.float64())
+    return pa.array([each.random() for each in _generators(arguments, context.rows)], pa.float64())
 
 
 def _rand_integer(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
     bounds = as_array(arguments[-1], context.rows).to_pylist()
-    return pa.array([None if bound is None else random.randrange(bound) for bound in bounds], pa.int32())
+    generators = _generators(arguments[:-1], context.rows)
+    drawn = [None if bound is None else each.randrange(bound) for each, bound in zip(generators, bounds, strict=True)]
+    return pa.array(drawn, pa.int32())
 
 
 def _uuid(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:

@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from firesteel.errors import FailureKind, ProgramError
+from firesteel.table.functions.arrow_regex import arrow_regex, extracted
 from firesteel.table.functions.comparison import truth
 from firesteel.table.functions.evaluation import EvaluationContext
 from firesteel.table.functions.registry import Datum, Function, Signature, register
-from firesteel.table.functions.text import maybe_string
-from firesteel.table.functions.values import by_value
-from firesteel.table.logical.expressions import Call, Expression
+from firesteel.table.functions.text import maybe_string, string_result
+from firesteel.table.functions.values import by_value, is_mostly_different
+from firesteel.table.logical.expressions import Call, Expression, Literal
 from firesteel.table.types.data_types import MAX_LENGTH, ArrayType, BooleanType, DataType, IntType, VarCharType
 
 __all__ = ["PatternError", "like_regex"]
@@ -136,14 +137,46 @@ def _group(regex: re.Pattern[str], text: str, index: int = 0) -> str | None:
     return match[index]
 
 
-def _found(regex: re.Pattern[str], text: str) -> bool:
-    return regex.search(text) is not None
-
-
-def _replaced(text: str, pattern: str, new: str) -> str | None:
+def _group_of(pattern: str, index: int = 0) -> Callable[[str], str | None]:
+    """The same for one pattern."""
     regex = _compiled(pattern)
+    if regex is None or not 0 <= index <= regex.groups:
+        return lambda text: None
+    search = regex.search
+    return lambda text: None if (match := search(text)) is None else match[index]
+
+
+_extracted_by_value = by_value(_with_regex(_group), _group_of)
+
+
+def _extract_kernel(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
+    text, pattern, *others = arguments
+    constants: list[Any] = [one.as_py() if isinstance(one, pa.Scalar) else None for one in (pattern, *others)]
+    if isinstance(text, pa.Array) and None not in constants and is_mostly_different(text):
+        regex = arrow_regex(constants[0])
+        group = constants[1] if others else 0
+        if regex is not None and 0 <= group <= regex.groups:
+            return extracted(text, regex, group)
+    return _extracted_by_value(call, arguments, context)
+
+
+def _found(text: str, pattern: str) -> bool:
+    # As in Flink nothing matches an empty pattern, or one that cannot be read.
+    regex = _compiled(pattern) if pattern else None
+    return regex is not None and regex.search(text) is not None
+
+
+def _replaced(text: str, pattern: str, new: str) -> str:
+    regex = _compiled(pattern)
+    if regex is None:
+        raise PatternError(f"REGEXP_REPLACE: the pattern {pattern!r} cannot be read.")
     # The replacement is taken as it is: $1 is a dollar sign and a one.
-    return None if regex is None else regex.sub(lambda match: new, text)
+    return regex.sub(lambda match: new, text)
+
+
+def _is_readable(call: Call) -> bool:
+    pattern = call.args[1]
+    return isinstance(pattern, Literal) and (pattern.value is None or _compiled(pattern.value) is not None)
 
 
 def _maybe_boolean(arguments: Sequence[Expression]) -> DataType:
@@ -165,14 +198,24 @@ def _all_groups(regex: re.Pattern[str], text: str, index: int = 1) -> list[str |
 
 
 _PAIR = Signature(("string", "string"))
-register(Function("REGEXP", _PAIR, _maybe_boolean, by_value(_with_regex(_found))))
-register(Function("REGEXP_REPLACE", Signature(("string", "string", "string")), maybe_string, by_value(_replaced)))
+register(Function("REGEXP", _PAIR, _maybe_boolean, by_value(_found)))
+register(
+    Function(
+        "REGEXP_REPLACE",
+        Signature(("string", "string", "string")),
+        string_result,
+        by_value(_replaced),
+        can_fail=True,
+        safe=_is_readable,
+    )
+)
 register(
     Function(
         "REGEXP_EXTRACT",
         Signature(("string", "string", "integer"), optional=1),
         maybe_string,
-        by_value(_with_regex(_group)),
+        _extract_kernel,
+        costly=True,
     )
 )
 register(
@@ -217,7 +260,7 @@ _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 for _name, _test in {
     "IS_ALPHA": lambda text: text.isalpha(),
     "IS_DIGIT": lambda text: text.isdigit(),
-    "IS_DECIMAL": lambda text: _DECIMAL.fullmatch(text) is not None,
+    "IS_DECIMAL": lambda text: _DECIMAL.fullmatch(text.strip()) is not None,
 }.items():
     register(Function(_name, Signature(("string",)), lambda arguments: _BOOLEAN, _simple_test(_test)))
 register(Function("STARTSWITH", _PAIR, truth, by_value(lambda text, start: text.startswith(start))))

@@ -97,8 +97,12 @@ def _decimal(value: Decimal) -> str:
 
 
 def _time(value: datetime.time, digits: int) -> str:
+    """Zeros at the end of a fraction are left out, but for one."""
     text = value.strftime("%H:%M:%S")
-    return f"{text}.{value.microsecond:06d}"[: len(text) + 1 + digits] if digits else text
+    if not digits:
+        return text
+    fraction = f"{value.microsecond:06d}"[:digits]
+    return f"{text}.{fraction[0]}{fraction[1:].rstrip('0')}"
 
 
 def _timestamp(value: Any, digits: int, zone: ZoneInfo | None = None) -> str:

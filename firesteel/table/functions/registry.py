@@ -61,9 +61,17 @@ class Function:
     kernel: Kernel
     can_fail: bool = False
     """Whether a row can end the job. Then it is computed only for the rows that CASE, AND and the like ask for."""
+    safe: Callable[[Call], bool] | None = None
+    """Which calls cannot, though others can."""
+    costly: bool = False
+    """Whether it takes so long that it, too, is computed only for the rows that ask for it."""
     deterministic: bool = True
     syntax: str | None = field(default=None, compare=False)
     """How it is called, where that is not ``NAME(arguments)``."""
+
+    def fails(self, call: Call) -> bool:
+        """Whether a row can end the job in this call."""
+        return self.can_fail and (self.safe is None or not self.safe(call))
 
 
 _FUNCTIONS: dict[str, Function] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -15,10 +16,10 @@ from firesteel.table.functions.evaluation import EvaluationContext
 from firesteel.table.functions.reading import read_date, read_timestamp
 from firesteel.table.functions.registry import Datum, Function, Signature, register
 from firesteel.table.functions.temporal_arithmetic import add_months
-from firesteel.table.functions.text import maybe_string, string_result
-from firesteel.table.functions.time_formats import format_time, parse_time
+from firesteel.table.functions.text import maybe_string
+from firesteel.table.functions.time_formats import format_time, parse_time, shortest_unit
 from firesteel.table.functions.values import by_value, mapped
-from firesteel.table.functions.zones import local_to_utc, utc_to_local
+from firesteel.table.functions.zones import local_to_utc, utc_to_local, zone_of
 from firesteel.table.logical.expressions import Call, Expression, Literal
 from firesteel.table.types.arrow import arrow_type
 from firesteel.table.types.data_types import (
@@ -30,7 +31,7 @@ from firesteel.table.types.data_types import (
     TimestampType,
     TimeType,
 )
-from firesteel.table.types.derivation import any_nullable
+from firesteel.table.types.derivation import any_nullable, is_text
 
 __all__: list[str] = []
 
@@ -68,15 +69,21 @@ _PARTS: dict[str, Callable[[Datum], Datum]] = {
     "HOUR": pc.hour,
     "MINUTE": pc.minute,
     "SECOND": pc.second,
-    "MILLISECOND": lambda values: pc.add(pc.multiply(pc.second(values), 1000), pc.millisecond(values)),
-    "MICROSECOND": lambda values: pc.multiply(
-        pc.add(pc.multiply(pc.second(values), 1000), pc.millisecond(values)), 1000
-    ),
+    # As in Flink these are of the second, without its whole number.
+    "MILLISECOND": pc.millisecond,
+    "MICROSECOND": lambda values: pc.divide(_fraction(values), 1000),
+    "NANOSECOND": lambda values: _fraction(values),
     "EPOCH": lambda values: values.cast(pa.timestamp("s"), safe=False).cast(pa.int64()),
     "DECADE": lambda values: pc.divide(pc.year(values), 10),
     "CENTURY": lambda values: pc.divide(pc.add(pc.year(values), 99), 100),
     "MILLENNIUM": lambda values: pc.divide(pc.add(pc.year(values), 999), 1000),
 }
+
+
+def _fraction(values: Datum) -> Datum:
+    """The nanoseconds of a second."""
+    thousands = pc.add(pc.multiply(pc.millisecond(values), 1000), pc.microsecond(values))
+    return pc.add(pc.multiply(thousands, 1000), pc.nanosecond(values))
 
 
 def _part(unit: str, call: Call, values: Datum, kind: DataType, context: EvaluationContext) -> Datum:
@@ -132,9 +139,12 @@ def _floor(values: Datum, unit: str) -> Datum:
         return pc.floor_temporal(values, unit=unit.lower())
     if unit == "WEEK":
         return pc.floor_temporal(values, unit="week", week_starts_monday=False)
-    years = {"DECADE": 10, "CENTURY": 100, "MILLENNIUM": 1000}[unit]
+    years = _LONG[unit]
     begin = 0 if unit == "DECADE" else 1
     return mapped(values, lambda moment: _year_floor(moment, years, begin), values.type)
+
+
+_LONG = {"DECADE": 10, "CENTURY": 100, "MILLENNIUM": 1000}
 
 
 def _year_floor(moment: datetime.datetime, years: int, begin: int) -> datetime.datetime:
@@ -142,11 +152,17 @@ def _year_floor(moment: datetime.datetime, years: int, begin: int) -> datetime.d
 
 
 def _ceil(values: Datum, unit: str) -> Datum:
-    if unit in _FIXED:
-        return pc.ceil_temporal(values, unit=_FIXED[unit])
-    if unit == "WEEK":
-        return pc.ceil_temporal(values, unit="week", week_starts_monday=False)
-    return pc.ceil_temporal(values, unit=unit.lower())
+    """The next beginning of a unit, or the moment itself where it is one: Arrow's own goes on from January 1st."""
+    begin = _floor(values, unit)
+    if unit in _LONG:
+        years = _LONG[unit]
+        after = mapped(begin, lambda moment: moment.replace(year=moment.year + years), values.type)
+    elif unit in _MONTHS:
+        step = _MONTHS[unit]
+        after = mapped(begin, lambda moment: add_months(moment, step), values.type)
+    else:
+        after = pc.add(begin, pa.scalar(_STEPS[unit], pa.duration("ms")).cast(pa.duration(values.type.unit)))
+    return pc.if_else(pc.equal(begin, values), begin, after)
 
 
 def _rounded(round_to: Callable[[Datum, str], Datum]) -> Callable[..., Datum]:
@@ -186,9 +202,12 @@ def _int_of_times(arguments: Sequence[Expression]) -> DataType:
 
 def _difference(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
     unit = _unit(call.args[0])
+    kinds = [argument.type for argument in call.args[1:]]
+    # Between two moments hours pass that no clock on a wall shows, where clocks are set.
+    zone = "UTC" if all(isinstance(kind, LocalZonedTimestampType) for kind in kinds) else context.time_zone
     first, second = (
-        local(values, argument.type, context.time_zone).cast(pa.timestamp("ms"), safe=False)
-        for values, argument in zip(arguments[1:], call.args[1:], strict=True)
+        local(values, kind, zone).cast(pa.timestamp("ms"), safe=False)
+        for values, kind in zip(arguments[1:], kinds, strict=True)
     )
     if unit in _STEPS:
         millis = pc.subtract(second.cast(pa.int64()), first.cast(pa.int64()))
@@ -199,13 +218,12 @@ def _difference(call: Call, arguments: list[Datum], context: EvaluationContext) 
 
 def _months_between(first: datetime.datetime, second: datetime.datetime, step: int) -> int:
     """Whole months: the last one counts when its day and time have come."""
+    if second < first:
+        return -_months_between(second, first, step)
     months = (second.year - first.year) * 12 + second.month - first.month
-    shifted = add_months(first, months)
-    if months > 0 and shifted > second:
+    if add_months(first, months) > second:
         months -= 1
-    elif months < 0 and shifted < second:
-        months += 1
-    return int(months / step)
+    return int(months // step)
 
 
 register(Function("TIMESTAMPDIFF", Signature(("symbol", "time", "time")), _int_of_times, _difference, syntax=None))
@@ -215,7 +233,7 @@ def _added_type(arguments: Sequence[Expression]) -> DataType:
     unit, kind = _unit(arguments[0]), arguments[2].type
     nullable = any_nullable([argument.type for argument in arguments])
     if isinstance(kind, DateType) and unit in ("HOUR", "MINUTE", "SECOND", "MILLISECOND"):
-        return TimestampType(0 if unit != "MILLISECOND" else 3, is_nullable=nullable)
+        return TimestampType(6, is_nullable=nullable)
     return kind.with_nullability(nullable)
 
 
@@ -223,7 +241,7 @@ def _added(call: Call, arguments: list[Datum], context: EvaluationContext) -> Da
     unit, kind = _unit(call.args[0]), arrow_type(call.type)
     number, values = arguments[1], arguments[2]
     if isinstance(call.type, TimestampType) and isinstance(call.args[2].type, DateType):
-        values = values.cast(pa.timestamp("ms"))
+        values = values.cast(pa.timestamp("ms")).cast(kind)
     if unit in _MONTHS:
         step = _MONTHS[unit]
         return by_value(lambda value, months: add_months(value, months * step))(call, [values, number], context)
@@ -239,14 +257,28 @@ register(Function("TIMESTAMPADD", Signature(("symbol", "integer", "time")), _add
 # Text.
 
 
+def _timestamp_of_text(text: str) -> datetime.datetime | None:
+    """Text that DATE_FORMAT takes has the date and the time."""
+    return _to_timestamp(text) if " " in text.strip() else None
+
+
 def _formatted(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
-    moments = local(arguments[0], call.args[0].type, context.time_zone)
+    kind = call.args[0].type
+    if is_text(kind):
+        moments = mapped(arguments[0], _timestamp_of_text, pa.timestamp("ms"))
+    else:
+        moments = local(arguments[0], kind, context.time_zone)
     if pa.types.is_timestamp(moments.type) and moments.type.unit == "ns":
         moments = moments.cast(pa.timestamp("us"), safe=False)
+    if not isinstance(moments, pa.Scalar) and isinstance(arguments[1], pa.Scalar) and arguments[1].is_valid:
+        # Moments that are written alike are one, so that few are different.
+        unit = shortest_unit(arguments[1].as_py())
+        if unit is not None:
+            moments = pc.floor_temporal(moments, unit=unit)
     return by_value(format_time)(call, [moments, arguments[1]], context)
 
 
-register(Function("DATE_FORMAT", Signature(("date", "string")), string_result, _formatted))
+register(Function("DATE_FORMAT", Signature(("date or text", "string")), maybe_string, _formatted))
 
 
 def _to_date(text: str, pattern: str | None = None) -> datetime.date | None:
@@ -262,8 +294,14 @@ register(Function("TO_DATE", Signature(("string", "string"), optional=1), lambda
 def _to_timestamp(text: str, pattern: str | None = None) -> datetime.datetime | None:
     if pattern is not None:
         return parse_time(text, pattern)
+    if not _WRITTEN.fullmatch(text):
+        return None
     nanos = read_timestamp(text, 3)
     return _EPOCH + datetime.timedelta(milliseconds=nanos // 1_000_000) if nanos is not None else None
+
+
+# A date alone, or with hours, minutes and seconds.
+_WRITTEN = re.compile(r"\s*\d{1,4}-\d{1,2}-\d{1,2}(\s+\d{1,2}:\d{1,2}:\d{1,2}(\.\d*)?)?\s*")
 
 
 register(
@@ -276,18 +314,43 @@ register(
 )
 
 
+def _digits(arguments: Sequence[Expression]) -> int:
+    """How many digits behind the second a number has; 3 is the default."""
+    if len(arguments) < 2 or is_text(arguments[0].type):
+        return 3
+    digits = arguments[1]
+    if len(arguments) > 2 or not isinstance(digits, Literal) or not isinstance(digits.value, int):
+        raise FunctionError("TO_TIMESTAMP_LTZ of a number takes one more argument: its digits, from 0 to 9.")
+    if not 0 <= digits.value <= 9:
+        raise FunctionError(f"TO_TIMESTAMP_LTZ takes 0 to 9 digits, got {digits.value}.")
+    return digits.value
+
+
 def _to_moment(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
-    digits = call.args[1] if len(call.args) > 1 else Literal(3, IntType())
-    scale = 1 if isinstance(digits, Literal) and digits.value == 3 else 1000
-    values = arguments[0].cast(pa.int64(), safe=False)
-    return pc.multiply(values, scale).cast(pa.timestamp("ms", "UTC"))
+    if is_text(call.args[0].type):
+        return _read_moment(call, arguments, context)
+    digits = _digits(call.args)
+    kind = arrow_type(call.type)
+    if pa.types.is_floating(arguments[0].type) or pa.types.is_decimal(arguments[0].type):
+        millis = pc.multiply(arguments[0].cast(pa.float64()), 10.0 ** (3 - digits))
+        return pc.floor(millis).cast(pa.int64()).cast(pa.timestamp("ms", "UTC")).cast(kind)
+    values, shift = arguments[0].cast(pa.int64()), 9 - digits if digits > 3 else 3 - digits
+    return pc.multiply(values, 10**shift).cast(pa.timestamp("ns" if digits > 3 else "ms", "UTC")).cast(kind)
+
+
+def _read_moment(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
+    def one(text: str, pattern: str | None = None, zone: str = "UTC") -> datetime.datetime | None:
+        found = _to_timestamp(text, pattern)
+        return None if found is None else found.replace(tzinfo=zone_of(zone)).astimezone(datetime.UTC)
+
+    return by_value(one)(call, arguments, context)
 
 
 register(
     Function(
         "TO_TIMESTAMP_LTZ",
-        Signature(("numeric", "integer"), optional=1),
-        lambda arguments: LocalZonedTimestampType(3),
+        Signature(("number or text", "any", "string"), optional=2),
+        lambda arguments: LocalZonedTimestampType(max(3, _digits(arguments))),
         _to_moment,
     )
 )
@@ -333,13 +396,11 @@ def _converted(text: str, source: str, target: str) -> str | None:
     moment = parse_time(text, "yyyy-MM-dd HH:mm:ss")
     if moment is None:
         return None
-    there = moment.replace(tzinfo=ZoneInfo(source)).astimezone(ZoneInfo(target))
+    there = moment.replace(tzinfo=zone_of(source)).astimezone(zone_of(target))
     return format_time(there.replace(tzinfo=None), "yyyy-MM-dd HH:mm:ss")
 
 
-register(
-    Function("CONVERT_TZ", Signature(("string", "string", "string")), maybe_string, by_value(_converted), can_fail=True)
-)
+register(Function("CONVERT_TZ", Signature(("string", "string", "string")), maybe_string, by_value(_converted)))
 
 
 # Now.
@@ -365,6 +426,7 @@ for _name, _kind, _of_now in (
     ("CURRENT_TIMESTAMP", LocalZonedTimestampType(3, is_nullable=False), lambda moment: moment),
     ("NOW", LocalZonedTimestampType(3, is_nullable=False), lambda moment: moment),
     ("CURRENT_ROW_TIMESTAMP", LocalZonedTimestampType(3, is_nullable=False), lambda moment: moment),
+    ("PROCTIME", LocalZonedTimestampType(3, is_nullable=False), lambda moment: moment),
 ):
 
     def _always(arguments: Sequence[Expression], kind: DataType = _kind) -> DataType:

@@ -13,7 +13,7 @@ from firesteel.table.functions.registry import Datum, Function, Signature, TypeR
 from firesteel.table.functions.values import by_value, direct, mapped, row_by_row
 from firesteel.table.logical.expressions import Call, Expression
 from firesteel.table.types.data_types import MAX_LENGTH, CharType, DataType, IntType, VarCharType
-from firesteel.table.types.derivation import any_nullable
+from firesteel.table.types.derivation import any_nullable, common_type
 
 __all__ = ["of_text", "string_result"]
 
@@ -144,7 +144,21 @@ def substring(text: str, start: int, length: int | None = None) -> str | None:
     return text[begin:] if length is None else text[begin : begin + length]
 
 
-of_text("SUBSTRING", ("string", "integer", "integer"), substring, _part_of_text, optional=1)
+_substring_by_row = by_value(substring)
+
+
+def _substring(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
+    """All texts at once, if the same part is cut out of them, counted from the beginning."""
+    texts, *bounds = arguments
+    if not isinstance(texts, pa.Scalar) and all(isinstance(bound, pa.Scalar) and bound.is_valid for bound in bounds):
+        start, *lengths = (bound.as_py() for bound in bounds)
+        begin = max(start - 1, 0)
+        if start >= 0 and all(length >= 0 for length in lengths):
+            return pc.utf8_slice_codeunits(texts, begin, begin + lengths[0] if lengths else None)
+    return _substring_by_row(call, arguments, context)
+
+
+register(Function("SUBSTRING", Signature(("string", "integer", "integer"), 1), _part_of_text, _substring))
 
 
 def _trimmed(side: str, characters: str, text: str) -> str:
@@ -220,11 +234,18 @@ def overlaid(text: str, new: str, start: int, length: int | None = None) -> str:
     if start <= 0 or start > len(text):
         return text
     count = len(new) if length is None else length
-    end = start - 1 + count if count >= 0 else len(text)
-    return text[: start - 1] + new + text[end:] if end <= len(text) else text[: start - 1] + new
+    # As in Flink nothing is kept of the text behind a length of zero or less.
+    return text[: start - 1] + new + (text[start - 1 + count :] if count > 0 else "")
 
 
-of_text("OVERLAY", ("string", "string", "integer", "integer"), overlaid, optional=1)
+def _overlaid_type(arguments: Sequence[Expression]) -> DataType:
+    """VARCHAR that holds both texts."""
+    both = _concatenated(arguments[:2])
+    assert isinstance(both, CharType | VarCharType)
+    return VarCharType(both.length, is_nullable=any_nullable([argument.type for argument in arguments]))
+
+
+of_text("OVERLAY", ("string", "string", "integer", "integer"), overlaid, _overlaid_type, optional=1)
 
 
 def _first_byte(text: str) -> int:
@@ -242,7 +263,7 @@ def _chr(number: int) -> str:
     return chr(number & 0xFF) if number & 0xFF or number == 0 else chr(0)
 
 
-of_text("CHR", ("integer",), _chr)
+of_text("CHR", ("integer",), _chr, maybe_string)
 
 
 def split_index(text: str, separator: str | int, index: int) -> str | None:
@@ -258,24 +279,54 @@ def split_index(text: str, separator: str | int, index: int) -> str | None:
     return parts[index] if index < len(parts) and text else None
 
 
-register(Function("SPLIT_INDEX", Signature(("string", "any", "integer")), maybe_string, by_value(split_index)))
+_split_by_row = by_value(split_index)
+
+
+def _split(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
+    """All texts at once, if they are split in the same way."""
+    texts, separator, index = arguments
+    constant = all(isinstance(each, pa.Scalar) and each.is_valid for each in (separator, index))
+    if isinstance(texts, pa.Scalar) or not constant:
+        return _split_by_row(call, arguments, context)
+    mark, wanted = separator.as_py(), index.as_py()
+    mark = chr(mark) if isinstance(mark, int) else mark
+    if wanted < 0 or not mark:
+        return pa.scalar(None, pa.string())
+    lists = pc.split_pattern(texts, mark, max_splits=wanted + 1)
+    offsets = lists.offsets.to_numpy()
+    places = offsets[:-1] + wanted
+    missing = (places >= offsets[1:]) | pc.equal(pc.fill_null(pc.binary_length(texts), 0), 0).to_numpy(False)
+    return lists.values.take(pa.array(places, mask=missing))
+
+
+register(Function("SPLIT_INDEX", Signature(("string", "any", "integer")), maybe_string, _split))
 
 
 def translated(text: str | None, old: str | None, new: str | None) -> str | None:
     """Characters exchanged one by one; those without a partner go."""
-    if text is None or old is None or new is None:
-        return text if text is not None and (old is None or not old) else None
+    if text is None or not old:
+        return text
+    new = new or ""
     table: dict[int, str | None] = {}
     for index, letter in enumerate(old):
         table.setdefault(ord(letter), new[index] if index < len(new) else None)
     return text.translate(table)
 
 
-register(Function("TRANSLATE", Signature(("string", "string", "string")), maybe_string, row_by_row(translated)))
+def _like_first(arguments: Sequence[Expression]) -> DataType:
+    return string_result(arguments[:1])
+
+
+register(Function("TRANSLATE", Signature(("string", "string", "string")), _like_first, row_by_row(translated)))
 
 
 def _elt(index: int, *texts: Any) -> Any:
     return texts[index - 1] if index is not None and 1 <= index <= len(texts) else None
 
 
-register(Function("ELT", Signature(("integer", "string"), repeated=True), maybe_string, row_by_row(_elt)))
+def _elt_type(arguments: Sequence[Expression]) -> DataType:
+    common = common_type([argument.type for argument in arguments[1:]])
+    return (common or _STRING).nullable()
+
+
+register(Function("ELT", Signature(("integer", "string"), repeated=True), _elt_type, row_by_row(_elt)))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from firesteel.errors import FailureKind, ProgramError
 
-__all__ = ["TimeFormatError", "format_time", "parse_time"]
+__all__ = ["TimeFormatError", "format_time", "parse_time", "shortest_unit"]
 
 
 class TimeFormatError(ProgramError):
@@ -30,6 +30,12 @@ def _writers(pattern: str) -> tuple[Write, ...]:
     return tuple(_writer(match) for match in _TOKEN.finditer(pattern))
 
 
+def _week(moment: datetime.datetime) -> int:
+    """Weeks begin on Sunday; the first one has the first of January."""
+    saturday = moment + datetime.timedelta(days=6 - moment.isoweekday() % 7)
+    return (saturday.timetuple().tm_yday - 1) // 7 + 1
+
+
 def _writer(match: re.Match[str]) -> Write:
     text = match[0]
     if match[1] is not None:
@@ -46,6 +52,9 @@ def _writer(match: re.Match[str]) -> Write:
         "h": lambda moment: moment.hour % 12 or 12,
         "K": lambda moment: moment.hour % 12,
         "m": lambda moment: moment.minute,
+        "Q": lambda moment: (moment.month + 2) // 3,
+        "e": lambda moment: moment.isoweekday() % 7 + 1,
+        "w": _week,
         "s": lambda moment: moment.second,
     }
     if letter in numbers:
@@ -76,6 +85,21 @@ def format_time(moment: datetime.datetime, pattern: str) -> str:
     '2024-01-02 at 3:04 PM'
     """
     return "".join(write(moment) for write in _writers(pattern))
+
+
+_UNITS = {"second": "s", "minute": "m", "hour": "HkhKa"}
+
+
+def shortest_unit(pattern: str) -> str | None:
+    """The shortest unit of time that a pattern writes: what is shorter makes no difference. None: any.
+
+    >>> shortest_unit("yyyy-MM-dd"), shortest_unit("HH:mm"), shortest_unit("ss.SSS"), shortest_unit("d 'S'")
+    ('day', 'minute', None, 'day')
+    """
+    letters = {match[2] for match in _TOKEN.finditer(pattern) if match[2] is not None}
+    if "S" in letters:
+        return None
+    return next((unit for unit, written in _UNITS.items() if letters & set(written)), "day")
 
 
 _GROUPS = {

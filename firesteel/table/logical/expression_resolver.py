@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from firesteel.errors import ProgramError
 from firesteel.table.functions.aggregates import KNOWN_AGGREGATES
 from firesteel.table.functions.binding import FunctionError, bind, cast_to
 from firesteel.table.functions.casts import can_cast
-from firesteel.table.logical.expressions import Call, Expression, Literal
+from firesteel.table.logical.expressions import Call, Expression, InputRef, Literal, OuterRef, Subquery, rewrite
+from firesteel.table.logical.json_calls import JSON_CALLS, json_call
 from firesteel.table.logical.literals import constant, interval
+from firesteel.table.logical.quantified import CONTRARY, compared_with_any
 from firesteel.table.logical.scope import Scope, UnknownNameError, field_of
+from firesteel.table.logical.user_calls import user_call
 from firesteel.table.sql import syntax
 from firesteel.table.sql.errors import NotSupportedError, SqlValidationError
 from firesteel.table.types.data_types import (
+    MAX_LENGTH,
     ArrayType,
     BooleanType,
     CharType,
@@ -24,10 +29,11 @@ from firesteel.table.types.data_types import (
     NullType,
     RowField,
     RowType,
+    VarCharType,
 )
 from firesteel.table.types.derivation import common_type, is_text
 
-__all__ = ["ExpressionResolver"]
+__all__ = ["Around", "ExpressionResolver"]
 
 _ALIASES = {
     "POW": "POWER",
@@ -40,12 +46,24 @@ _ALIASES = {
 }
 
 
+@dataclass(frozen=True)
+class Around:
+    """What an expression of a query may refer to besides the columns of its input."""
+
+    plan: Callable[[syntax.Query, Scope], Any]
+    """Plans a query inside the expression; names may mean columns of the scope."""
+    outer: Scope | None = None
+    """The columns of the query around this one."""
+
+
 class ExpressionResolver:
     """Resolves expressions in a scope. ``text`` is the statement, for errors; None in the Table API."""
 
     def __init__(self, scope: Scope, text: str | None = None) -> None:
         self.scope = scope
         self.text = text
+        self.around: Around | None = None
+        """None where queries inside expressions have no place."""
 
     def resolve(self, node: syntax.Node) -> Expression:
         """The typed expression."""
@@ -86,7 +104,19 @@ class ExpressionResolver:
     # Leaves.
 
     def _name(self, node: syntax.Name) -> Expression:
-        return self.scope.find(node.parts)
+        outer = self.around.outer if self.around is not None else None
+        try:
+            return self.scope.find(node.parts)
+        except UnknownNameError:
+            if outer is None:
+                raise
+            try:
+                found = outer.find(node.parts)
+            except UnknownNameError:
+                found = None
+            if found is None:
+                raise
+            return rewrite(found, _outer)
 
     def _constant(self, node: syntax.Constant | syntax.Interval) -> Expression:
         try:
@@ -190,8 +220,11 @@ class ExpressionResolver:
         results.append(otherwise)
         return self._chosen(node, conditions, results)
 
-    def _chosen(self, node: syntax.Node, conditions: list[Expression], results: list[Expression]) -> Expression:
+    def _chosen(
+        self, node: syntax.Node, conditions: list[Expression], results: list[Expression], nullable: bool = False
+    ) -> Expression:
         common = self._common(node, results, "The results of CASE")
+        common = common.nullable() if nullable else common
         args: list[Expression] = []
         for condition, result in zip(conditions, results[:-1], strict=True):
             args += [condition, cast_to(result, common)]
@@ -212,6 +245,53 @@ class ExpressionResolver:
             raise self.invalid(node, f"{operand.type} cannot be cast to {node.type}.")
         nullable = True if node.safe else operand.type.is_nullable
         return Call("TRY_CAST" if node.safe else "CAST", (operand,), node.type.with_nullability(nullable))
+
+    # Queries.
+
+    def _query(self, node: syntax.Exists | syntax.InQuery | syntax.Subquery | syntax.Quantified) -> Any:
+        if self.around is None:
+            raise self.unsupported(node, f"{_described(node)} here")
+        return self.around.plan(node.query, self.scope)
+
+    def _exists(self, node: syntax.Exists) -> Expression:
+        return Subquery("EXISTS", (), self._query(node), BooleanType(is_nullable=False), node.span)
+
+    def _in_query(self, node: syntax.InQuery) -> Expression:
+        found = self._one_of(node, node.operand)
+        return bind("NOT", [found]) if node.negated else found
+
+    def _quantified(self, node: syntax.Quantified) -> Expression:
+        # What holds for all is what the contrary holds for none of.
+        operator = CONTRARY[node.operator] if node.every else node.operator
+        if operator == "=":
+            found = self._one_of(node, node.operand)
+        else:
+            operand = self.resolve(node.operand)
+            plan = self._query(node)
+            if len(plan.names) != 1:
+                raise self.invalid(
+                    node, f"{node.operator} compares one value with a query of {len(plan.names)} columns."
+                )
+            self.bound(node, operator, [operand, plan.refs()[0]])
+            found = compared_with_any(operand, operator, plan, node.span)
+        return bind("NOT", [found]) if node.every else found
+
+    def _one_of(self, node: syntax.InQuery | syntax.Quantified, operand: syntax.Node) -> Expression:
+        items = operand.items if isinstance(operand, syntax.RowConstructor) else (operand,)
+        args = tuple(self.resolve(item) for item in items)
+        plan = self._query(node)
+        if len(plan.names) != len(args):
+            raise self.invalid(node, f"IN compares {len(args)} values with a query of {len(plan.names)} columns.")
+        for argument, column in zip(args, plan.refs(), strict=True):
+            self.bound(node, "=", [argument, column])
+        nullable = any(each.is_nullable for each in (*plan.types, *(argument.type for argument in args)))
+        return Subquery("IN", args, plan, BooleanType(is_nullable=nullable), node.span)
+
+    def _value_of_query(self, node: syntax.Subquery) -> Expression:
+        plan = self._query(node)
+        if len(plan.names) != 1:
+            raise self.invalid(node, f"A query that stands for a value has one column, this one has {len(plan.names)}.")
+        return Subquery("SCALAR", (), plan, plan.types[0].nullable(), node.span)
 
     # Constructors and access.
 
@@ -258,16 +338,44 @@ class ExpressionResolver:
         name = node.name.parts[-1].upper()
         if node.over is not None:
             return self.over(node, name)
+        if node.user is not None:
+            return self._user_function(node)
         if name in KNOWN_AGGREGATES:
             return self.aggregate(node, name)
+        if name in JSON_CALLS:
+            try:
+                return json_call(name, [self.resolve(argument) for argument in node.args], node.clauses, self.resolve)
+            except FunctionError as error:
+                raise self.invalid(node, str(error)) from None
         if node.clauses:
             raise self.unsupported(node, f"{name} with {node.clauses[0][0]}")
         if node.distinct or node.filter is not None or node.order:
             raise self.invalid(node, f"{name} is no aggregate: DISTINCT, FILTER and ORDER BY have no meaning for it.")
         if name in _WINDOWS:
-            raise self.unsupported(node, f"group windows ({name} in GROUP BY)")
+            raise self.invalid(node, f"{name} belongs to the window of the same name in GROUP BY.")
         args = [self.resolve(argument) for argument in node.args]
         return self.call(node, _ALIASES.get(name, name), args)
+
+    def _user_function(self, node: syntax.FunctionCall) -> Expression:
+        user = node.user
+        if user.kind == "aggregate":
+            return self.user_aggregate(node)
+        if user.kind == "table":
+            raise self.invalid(
+                node,
+                f"{user.name} gives rows, not a value: it stands in FROM, as LATERAL TABLE({user.name}(...)) AS t.",
+            )
+        if user.kind == "table aggregate":
+            raise self.invalid(node, f"{user.name} gives rows for a group: it is called with flat_aggregate().")
+        if node.distinct or node.filter is not None or node.order:
+            raise self.invalid(
+                node, f"{user.name} is no aggregate: DISTINCT, FILTER and ORDER BY have no meaning for it."
+            )
+        return user_call(user, [self.resolve(argument) for argument in node.args])
+
+    def user_aggregate(self, node: syntax.FunctionCall) -> Expression:
+        """A user's aggregate function, where there may be one."""
+        return self.aggregate(node, node.user.name)
 
     def call(self, node: syntax.Node, name: str, args: list[Expression]) -> Expression:
         """A scalar function."""
@@ -275,9 +383,10 @@ class ExpressionResolver:
             common = self._common(node, args, f"The arguments of {name}")
             args = [cast_to(argument, common) for argument in args]
         if name == "IF" and len(args) == 3:
-            return self._chosen(node, [args[0]], args[1:])
+            # As in Flink IF, other than CASE, may be NULL where its condition may.
+            return self._chosen(node, [args[0]], args[1:], args[0].type.is_nullable)
         if name == "TYPEOF" and args:
-            return Literal(str(args[0].type), CharType(len(str(args[0].type)), is_nullable=False))
+            return Literal(str(args[0].type), VarCharType(MAX_LENGTH))
         if name == "TRIM" and len(args) == 1:
             blank = Literal(" ", CharType(1, is_nullable=False))
             args = [Literal("BOTH", CharType(4, is_nullable=False)), blank, *args]
@@ -300,6 +409,10 @@ class ExpressionResolver:
 _WINDOWS = frozenset(
     f"{name}{part}" for name in ("TUMBLE", "HOP", "SESSION") for part in ("", "_START", "_END", "_ROWTIME", "_PROCTIME")
 )
+
+
+def _outer(part: Expression) -> Expression | None:
+    return OuterRef(part.index, part.type) if isinstance(part, InputRef) else None
 
 
 def _described(node: syntax.Node) -> str:
@@ -349,4 +462,8 @@ _HANDLERS: dict[type, Handler] = {
     syntax.ItemAccess: ExpressionResolver._item,
     syntax.FieldAccess: ExpressionResolver._field,
     syntax.FunctionCall: ExpressionResolver._function,
+    syntax.Exists: ExpressionResolver._exists,
+    syntax.InQuery: ExpressionResolver._in_query,
+    syntax.Quantified: ExpressionResolver._quantified,
+    syntax.Subquery: ExpressionResolver._value_of_query,
 }

@@ -8,7 +8,22 @@ from typing import Any
 
 from firesteel.table.types.data_types import DataType
 
-__all__ = ["AggregateCall", "Call", "Expression", "InputRef", "Literal", "columns_of", "rewrite", "shifted"]
+__all__ = [
+    "AggregateCall",
+    "Call",
+    "Expression",
+    "InputRef",
+    "Literal",
+    "OuterRef",
+    "Subquery",
+    "UserCall",
+    "calls_of",
+    "columns_of",
+    "has_user_calls",
+    "parts_of",
+    "rewrite",
+    "shifted",
+]
 
 
 @dataclass(frozen=True)
@@ -93,6 +108,63 @@ class Call(_Typed):
             return f"{self.function}({shown}):{self.data_type}"
         return f"{self.function}({shown})"
 
+    def with_args(self, args: tuple[Expression, ...]) -> Call:
+        """The same function of other expressions."""
+        return Call(self.function, args, self.data_type)
+
+
+@dataclass(frozen=True, init=False)
+class UserCall(Call):
+    """A call of a user's function."""
+
+    user: Any
+    """A :class:`~firesteel.table.functions.user_functions.UserFunction`."""
+
+    def __init__(self, user: Any, args: tuple[Expression, ...] | list[Expression], type: DataType) -> None:
+        super().__init__(user.name, args, type)
+        object.__setattr__(self, "user", user)
+
+    def with_args(self, args: tuple[Expression, ...]) -> Call:
+        return UserCall(self.user, args, self.data_type)
+
+    def __str__(self) -> str:
+        return super().__str__()
+
+
+@dataclass(frozen=True, init=False)
+class OuterRef(_Typed):
+    """A column of the query around this one, by position. Joins take its place before anything runs."""
+
+    index: int
+
+    def __init__(self, index: int, type: DataType) -> None:
+        object.__setattr__(self, "index", index)
+        object.__setattr__(self, "data_type", type)
+
+    def __str__(self) -> str:
+        return f"$cor0.{self.index}"
+
+
+@dataclass(frozen=True, init=False)
+class Subquery(_Typed):
+    """A query inside an expression, which joins take the place of: SCALAR is its only value, EXISTS whether it has
+    rows, IN whether the arguments are one of them."""
+
+    kind: str
+    args: tuple[Expression, ...]
+    plan: Any
+    span: Any = field(compare=False, repr=False)
+
+    def __init__(self, kind: str, args: tuple[Expression, ...], plan: Any, type: DataType, span: Any = None) -> None:
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "args", args)
+        object.__setattr__(self, "plan", plan)
+        object.__setattr__(self, "data_type", type)
+        object.__setattr__(self, "span", span)
+
+    def __str__(self) -> str:
+        return f"{self.kind}({', '.join(map(str, self.args))}, <query>)"
+
 
 @dataclass(frozen=True)
 class AggregateCall:
@@ -105,20 +177,44 @@ class AggregateCall:
     filter: int | None = None
     """A BOOLEAN column: only rows where it is TRUE count."""
     name: str = ""
+    user: Any = field(default=None, repr=False)
+    """The user's function, if it is one: then ``function`` is its name."""
+    options: tuple[Any, ...] = ()
+    """Constants that the function takes besides: the separator of LISTAGG."""
 
     def __str__(self) -> str:
-        shown = ", ".join(f"${index}" for index in self.args) or "*"
+        shown = ", ".join([*(f"${index}" for index in self.args), *map(repr, self.options)]) or "*"
         inner = f"DISTINCT {shown}" if self.distinct else shown
         return f"{self.function}({inner})" + (f" FILTER ${self.filter}" if self.filter is not None else "")
 
 
 def columns_of(expression: Expression) -> Iterator[int]:
     """The columns of the input that the expression needs, as often as it names them."""
-    if isinstance(expression, InputRef):
-        yield expression.index
-    elif isinstance(expression, Call):
+    for part in parts_of(expression):
+        if isinstance(part, InputRef):
+            yield part.index
+
+
+def parts_of(expression: Expression) -> Iterator[Expression]:
+    """The expression, and everything inside it."""
+    yield expression
+    if isinstance(expression, Call | Subquery):
         for argument in expression.args:
-            yield from columns_of(argument)
+            yield from parts_of(argument)
+
+
+def calls_of(function: str, expression: Expression) -> Iterator[Call]:
+    """The calls of a built-in function in it."""
+    for part in parts_of(expression):
+        if isinstance(part, Call) and not isinstance(part, UserCall) and part.function == function:
+            yield part
+
+
+def has_user_calls(expression: Expression) -> bool:
+    """Whether a user's function is in it."""
+    if not isinstance(expression, Call):
+        return False
+    return isinstance(expression, UserCall) or any(map(has_user_calls, expression.args))
 
 
 def rewrite(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
@@ -126,10 +222,14 @@ def rewrite(expression: Expression, change: Callable[[Expression], Expression | 
     changed = change(expression)
     if changed is not None:
         return changed
-    if not isinstance(expression, Call):
+    if not isinstance(expression, Call | Subquery):
         return expression
     args = tuple(rewrite(argument, change) for argument in expression.args)
-    return Call(expression.function, args, expression.type) if args != expression.args else expression
+    if args == expression.args:
+        return expression
+    if isinstance(expression, Subquery):
+        return Subquery(expression.kind, args, expression.plan, expression.type, expression.span)
+    return expression.with_args(args)
 
 
 def shifted(expression: Expression, by: int) -> Expression:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from firesteel.table.functions.binding import bind
-from firesteel.table.logical.expressions import Call, Expression, InputRef, columns_of, rewrite
-from firesteel.table.logical.plan import Filter, Join, Plan, Project, unique_names
+from firesteel.table.functions.evaluation import is_deterministic
+from firesteel.table.logical.expressions import Call, Expression, InputRef, OuterRef, columns_of, parts_of, rewrite
+from firesteel.table.logical.plan import Correlate, Filter, Join, Plan, Project, unique_names
 
-__all__ = ["conjuncts", "joined", "with_condition"]
+__all__ = ["all_of", "conjuncts", "joined", "with_condition"]
 
 
 def conjuncts(condition: Expression | None) -> list[Expression]:
@@ -18,59 +20,91 @@ def conjuncts(condition: Expression | None) -> list[Expression]:
     return list(condition.args) if isinstance(condition, Call) and condition.function == "AND" else [condition]
 
 
-def joined(left: Plan, right: Plan, kind: str, condition: Expression | None) -> Plan:
-    """A join with the columns of both sides. The condition is over them."""
+def joined(left: Plan, right: Plan, kind: str, condition: Expression | None, push_right: bool = True) -> Plan:
+    """A join with the columns of both sides. The condition is over them. ``push_right``: whether rows of the right side
+    may be left out before the join."""
     parts = conjuncts(condition)
-    if kind == "INNER":
-        left, right, parts = _pushed(left, right, parts)
+    left, right, parts = _pushed(left, right, parts, kind, push_right)
     width = len(left.names)
-    pairs, rest = [], []
+    pairs, rest, null_equal = [], [], []
     for part in parts:
         pair = _key_pair(part, width)
         if pair is None:
             rest.append(part)
         else:
             pairs.append(pair)
+            null_equal.append(isinstance(part, Call) and part.function == "IS NOT DISTINCT FROM")
     left_side, left_keys = _with_keys(left, [first for first, _ in pairs])
     right_side, right_keys = _with_keys(right, [second for _, second in pairs])
     moved = len(left_side.names) - width
     checked = [_moved(part, width, moved) for part in rest]
+    filters = kind in ("SEMI", "ANTI")
     whole = Join(
         left_side,
         right_side,
         kind,
         tuple(left_keys),
         tuple(right_keys),
-        _all(checked),
-        unique_names([*left_side.names, *right_side.names]),
+        all_of(checked),
+        unique_names([*left_side.names, *(() if filters else right_side.names)]),
+        tuple(null_equal) if any(null_equal) else (),
     )
     refs = whole.refs()
     kept = [*refs[:width], *refs[len(left_side.names) : len(left_side.names) + len(right.names)]]
     if len(kept) == len(refs):
         return whole
-    return Project(whole, tuple(kept), unique_names([*left.names, *right.names]))
+    return Project(whole, tuple(kept), unique_names([*left.names, *(() if filters else right.names)]))
 
 
 def with_condition(plan: Plan, condition: Expression) -> Plan:
     """A filter. Over an inner join, as of ``FROM a, b WHERE a.x = b.x``, it becomes a part of the join."""
     if isinstance(plan, Join) and plan.kind == "INNER" and not plan.left_keys and plan.condition is None:
-        return joined(plan.left, plan.right, "INNER", condition)
+        whole = joined(plan.left, plan.right, "INNER", condition)
+        if plan.state_ttl == (None, None):
+            return whole
+        join = whole.input if isinstance(whole, Project) else whole
+        assert isinstance(join, Join)
+        kept = replace(join, state_ttl=plan.state_ttl)
+        return replace(whole, input=kept) if isinstance(whole, Project) else kept
+    if isinstance(plan, Correlate):
+        return _below_correlate(plan, condition)
     return Filter(plan, condition)
 
 
-def _pushed(left: Plan, right: Plan, parts: Sequence[Expression]) -> tuple[Plan, Plan, list[Expression]]:
-    """What one side alone can check is checked there."""
+def _below_correlate(plan: Correlate, condition: Expression) -> Plan:
+    """What the rows themselves can be asked is asked before others are made of them."""
+    width = len(plan.kept)
+    below: list[Expression] = []
+    above: list[Expression] = []
+    for part in conjuncts(condition):
+        used = list(columns_of(part))
+        alone = used and max(used) < width and is_deterministic(part)
+        (below if alone else above).append(part)
+    first, second = all_of(below), all_of(above)
+    if first is not None:
+        moved = rewrite(
+            first, lambda part: InputRef(plan.kept[part.index], part.type) if isinstance(part, InputRef) else None
+        )
+        plan = replace(plan, input=with_condition(plan.input, moved))
+    return plan if second is None else Filter(plan, second)
+
+
+def _pushed(
+    left: Plan, right: Plan, parts: Sequence[Expression], kind: str, push_right: bool
+) -> tuple[Plan, Plan, list[Expression]]:
+    """What one side alone can check is checked there, unless rows of that side stay without a match."""
     width = len(left.names)
+    from_left, from_right = kind in ("INNER", "SEMI", "RIGHT"), kind in ("INNER", "SEMI", "ANTI", "LEFT") and push_right
     of_left, of_right, both = [], [], []
     for part in parts:
         columns = set(columns_of(part))
-        if columns and max(columns) < width:
+        if from_left and columns and max(columns) < width:
             of_left.append(part)
-        elif columns and min(columns) >= width:
+        elif from_right and columns and min(columns) >= width:
             of_right.append(_shifted_back(part, width))
         else:
             both.append(part)
-    first, second = _all(of_left), _all(of_right)
+    first, second = all_of(of_left), all_of(of_right)
     return (
         with_condition(left, first) if first is not None else left,
         with_condition(right, second) if second is not None else right,
@@ -79,7 +113,9 @@ def _pushed(left: Plan, right: Plan, parts: Sequence[Expression]) -> tuple[Plan,
 
 
 def _key_pair(part: Expression, width: int) -> tuple[Expression, Expression] | None:
-    if not isinstance(part, Call) or part.function != "=":
+    if not isinstance(part, Call) or part.function not in ("=", "IS NOT DISTINCT FROM"):
+        return None
+    if any(isinstance(each, OuterRef) for each in parts_of(part)):
         return None
     for first, second in (part.args, part.args[::-1]):
         own, other = list(columns_of(first)), list(columns_of(second))
@@ -120,7 +156,8 @@ def _with_keys(plan: Plan, keys: Sequence[Expression]) -> tuple[Plan, list[int]]
     return Project(plan, tuple(expressions), unique_names(names)), places
 
 
-def _all(parts: Sequence[Expression]) -> Expression | None:
+def all_of(parts: Sequence[Expression]) -> Expression | None:
+    """One condition of several; None if there is none."""
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else bind("AND", list(parts))

@@ -1,17 +1,18 @@
-"""ROW_NUMBER() OVER (PARTITION BY ... ORDER BY ...): what Top-N and deduplication are written with."""
+"""Columns that rows are ordered by."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from firesteel.table.functions.binding import bind
 from firesteel.table.logical.expression_resolver import ExpressionResolver
 from firesteel.table.logical.expressions import Expression, InputRef, Literal
-from firesteel.table.logical.plan import Plan, Project, RowNumber, SortOrder, unique_names
-from firesteel.table.logical.scope import Scope
+from firesteel.table.logical.plan import Filter, Plan, Project, RowNumber, Sort, SortOrder, unique_names
 from firesteel.table.sql import syntax
 from firesteel.table.types.data_types import BigIntType
 
-__all__ = ["RowNumberResolver", "number", "order_columns"]
+__all__ = ["extended", "first_rows", "limited", "number", "order_columns", "place_of", "placed_order"]
 
 
 def number(value: int) -> Literal:
@@ -23,64 +24,64 @@ def order_columns(
     plan: Plan, order: Sequence[syntax.OrderItem], resolver: ExpressionResolver
 ) -> tuple[Plan, tuple[SortOrder, ...]]:
     """The relation with a column for everything that rows are ordered by."""
+    return placed_order(plan, order, [resolver.resolve(item.expression) for item in order])
+
+
+def placed_order(
+    plan: Plan, order: Sequence[syntax.OrderItem], resolved: Sequence[Expression]
+) -> tuple[Plan, tuple[SortOrder, ...]]:
+    """The same, where the expressions are known."""
     expressions: list[Expression] = list(plan.refs())
     found = []
-    for item in order:
-        expression = resolver.resolve(item.expression)
+    for item, expression in zip(order, resolved, strict=True):
         # NULLs come first in ascending order, last in descending order.
         last = item.descending if item.nulls_last is None else item.nulls_last
-        found.append(SortOrder(_place(expression, expressions), item.descending, last))
+        found.append(SortOrder(place_of(expression, expressions), item.descending, last))
     if not order:
         # All are equal, and those that came first stay.
-        found.append(SortOrder(_place(number(0), expressions)))
-    return _extended(plan, expressions), tuple(found)
+        found.append(SortOrder(place_of(number(0), expressions)))
+    return extended(plan, expressions), tuple(found)
 
 
-def _place(expression: Expression, expressions: list[Expression]) -> int:
+def first_rows(plan: Sort) -> Plan:
+    """The first rows of an order by their places in it, which is how a stream has them."""
+    order = plan.order
+    below = plan.input
+    if not order:
+        # All are equal, and those that came first stay.
+        below, order = placed_order(below, (), ())
+    numbered = RowNumber(below, (), order, "$row")
+    place = InputRef(len(numbered.names) - 1, numbered.types[-1])
+    bounds: list[Expression] = []
+    if plan.limit is not None:
+        bounds.append(bind("<=", [place, number(plan.offset + plan.limit)]))
+    if plan.offset:
+        bounds.append(bind(">", [place, number(plan.offset)]))
+    condition = bounds[0] if len(bounds) == 1 else bind("AND", bounds)
+    kept = numbered.refs()[: len(plan.names)]
+    return Project(Filter(numbered, condition), tuple(kept), plan.names)
+
+
+def limited(plan: Plan, offset: int, limit: int | None) -> Plan:
+    """Some rows of a relation, the first ones if it is ordered."""
+    if isinstance(plan, Project) and isinstance(plan.input, Sort) and plan.input.limit is None:
+        return replace(plan, input=limited(plan.input, offset, limit))
+    if isinstance(plan, Sort) and plan.limit is None:
+        return replace(plan, offset=plan.offset + offset, limit=limit)
+    return Sort(plan, (), offset, limit)
+
+
+def place_of(expression: Expression, expressions: list[Expression]) -> int:
+    """Where an expression is among others; it is put behind them if it is not."""
     if expression not in expressions:
         expressions.append(expression)
     return expressions.index(expression)
 
 
-def _extended(plan: Plan, expressions: list[Expression]) -> Plan:
+def extended(plan: Plan, expressions: list[Expression]) -> Plan:
+    """The relation with more columns behind its own, which the expressions begin with."""
     added = len(expressions) - len(plan.names)
     if not added:
         return plan
     names = unique_names([*plan.names, *(f"$o{index}" for index in range(added))])
     return Project(plan, tuple(expressions), names)
-
-
-class RowNumberResolver(ExpressionResolver):
-    """Resolves a SELECT that may have one ROW_NUMBER(). ``plan`` is what its expressions are over."""
-
-    def __init__(
-        self, plan: Plan, scope: Scope, windows: tuple[tuple[str, syntax.Over], ...], text: str | None
-    ) -> None:
-        super().__init__(scope, text)
-        self.plan = plan
-        self._windows = dict(windows)
-        self._seen: syntax.Over | None = None
-
-    def over(self, node: syntax.FunctionCall, name: str) -> Expression:
-        window = node.over
-        assert window is not None
-        if window.name is not None:
-            if window.name not in self._windows:
-                raise self.invalid(window, f"There is no window {window.name}.")
-            window = self._windows[window.name]
-        if name != "ROW_NUMBER" or window.frame is not None:
-            raise self.unsupported(node, f"OVER windows of {name}; ROW_NUMBER() for Top-N and deduplication is there")
-        if self._seen is not None and self._seen != window:
-            raise self.unsupported(node, "several ROW_NUMBER() with different windows")
-        if self._seen is None:
-            self._seen = window
-            self.plan = self._numbered(window, node)
-        return InputRef(len(self.plan.names) - 1, BigIntType(is_nullable=False))
-
-    def _numbered(self, window: syntax.Over, node: syntax.FunctionCall) -> Plan:
-        if not window.order:
-            raise self.invalid(node, "ROW_NUMBER() needs an ORDER BY in its window.")
-        expressions: list[Expression] = list(self.plan.refs())
-        keys = [_place(self.resolve(key), expressions) for key in window.partition]
-        ordered, order = order_columns(_extended(self.plan, expressions), window.order, self)
-        return RowNumber(ordered, tuple(keys), order, "$row_number")

@@ -5,21 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from firesteel.table.functions.binding import bind, cast_to
-from firesteel.table.logical.expression_resolver import ExpressionResolver
-from firesteel.table.logical.expressions import Expression, InputRef
-from firesteel.table.logical.grouping import AggregateResolver, has_aggregates
-from firesteel.table.logical.joins import joined, with_condition
-from firesteel.table.logical.plan import Aggregate, Filter, Plan, Project, RowNumber, UnionAll, Values, unique_names
-from firesteel.table.logical.ranking import RowNumberResolver, number, order_columns
+from firesteel.table.functions.binding import FunctionError, bind, cast_to
+from firesteel.table.logical.analytic_resolver import AnalyticResolver, GroupedAnalyticResolver
+from firesteel.table.logical.correlation import lateral, lateral_join, makes_rows
+from firesteel.table.logical.decorrelation import is_correlated
+from firesteel.table.logical.expression_resolver import Around, ExpressionResolver
+from firesteel.table.logical.expressions import Expression, InputRef, Subquery, parts_of, rewrite
+from firesteel.table.logical.group_windows import GROUP_WINDOWS, GroupWindow, group_window_table
+from firesteel.table.logical.grouping import AggregateResolver, has_aggregates, has_over
+from firesteel.table.logical.grouping_sets import grouping_sets
+from firesteel.table.logical.hints import Hints, with_options, with_state_ttl
+from firesteel.table.logical.joins import all_of, joined
+from firesteel.table.logical.over_windows import OverResolver
+from firesteel.table.logical.patterns import match_recognized
+from firesteel.table.logical.plan import Plan, Project, Sort, SortOrder, Values, unique_names
+from firesteel.table.logical.ranking import first_rows, placed_order
 from firesteel.table.logical.scope import Scope, UnknownNameError
+from firesteel.table.logical.set_operations import SET_OPERATIONS, distinct
+from firesteel.table.logical.subqueries import expanded, filtered, has_query
+from firesteel.table.logical.temporal_joins import TemporalJoinError, joined_as_of
 from firesteel.table.logical.windows import WINDOW_FUNCTIONS, window_table
 from firesteel.table.sql import syntax
 from firesteel.table.sql.errors import NotSupportedError, SqlValidationError, near_names
-from firesteel.table.types.data_types import DataType, NullType, RowField, RowType
+from firesteel.table.types.data_types import DataType, RowField, RowType
 from firesteel.table.types.derivation import common_type
 
-__all__ = ["QueryResolver", "TableLookup", "distinct", "fitted_branches", "renamed"]
+__all__ = ["QueryResolver", "TableLookup", "renamed"]
 
 TableLookup = Callable[[tuple[str, ...]], Plan | None]
 """What the catalog has under a name: a scan, or the plan of a view."""
@@ -28,11 +39,23 @@ TableLookup = Callable[[tuple[str, ...]], Plan | None]
 class QueryResolver:
     """Resolves queries of one statement."""
 
-    def __init__(self, tables: TableLookup, names: Callable[[], Sequence[str]], text: str | None = None) -> None:
+    def __init__(
+        self,
+        tables: TableLookup,
+        names: Callable[[], Sequence[str]],
+        text: str | None = None,
+        streaming: bool = True,
+    ) -> None:
         self._tables = tables
         self._known = names
         self._text = text
+        self._streaming = streaming
         self._ctes: list[dict[str, Plan]] = []
+        self._hints = Hints(text)
+        self._outer: Scope | None = None
+        """The columns of the query around the one at hand, if it stands in an expression."""
+        self._wider: tuple[Plan, Callable[[Sequence[syntax.Node]], Plan]] | None = None
+        """The last SELECT, and the same with more columns behind its own."""
 
     def query(self, node: syntax.Query) -> Plan:
         """The plan of a query."""
@@ -51,28 +74,55 @@ class QueryResolver:
             plan = self._body(node.body)
         finally:
             self._ctes.pop()
-        if node.limit is not None or node.offset is not None:
-            return self._limited(node, plan)
-        if node.order:
-            message = "A stream has no end, so it cannot be sorted: ORDER BY needs a LIMIT."
-            raise self._invalid(node.order[0], message)
-        return plan
+        if node.limit is None and node.offset is None and not node.order:
+            return plan
+        return self._ordered(node, plan)
 
-    def _limited(self, node: syntax.Query, plan: Plan) -> Plan:
-        """The first rows: those with the least places in the order."""
-        if node.limit is None:
+    def _ordered(self, node: syntax.Query, plan: Plan) -> Plan:
+        """The rows in order, or the first of them."""
+        if self._streaming and node.limit is None:
+            if node.order:
+                message = "A stream has no end, so it cannot be sorted: ORDER BY needs a LIMIT."
+                raise self._invalid(node.order[0], message)
             raise self._invalid(node.offset or node, "OFFSET needs a LIMIT in a stream.")
-        limit, offset = self._count(node.limit), self._count(node.offset) if node.offset is not None else 0
-        scope = Scope.of(plan, None)
-        ordered, order = order_columns(plan, node.order, ExpressionResolver(scope, self._text))
-        numbered = RowNumber(ordered, (), order, "$row")
-        place = InputRef(len(numbered.names) - 1, numbered.types[-1])
-        bounds: list[Expression] = [bind("<=", [place, number(offset + limit)])]
-        if offset:
-            bounds.append(bind(">", [place, number(offset)]))
-        condition = bounds[0] if len(bounds) == 1 else bind("AND", bounds)
-        kept = numbered.refs()[: len(plan.names)]
-        return Project(Filter(numbered, condition), tuple(kept), plan.names)
+        limit = self._count(node.limit) if node.limit is not None else None
+        offset = self._count(node.offset) if node.offset is not None else 0
+        ordered: Plan = plan
+        order: tuple[SortOrder, ...] = ()
+        if node.order:
+            ordered, order = self._order(node.order, plan)
+        sort = Sort(ordered, order, offset, limit)
+        result = first_rows(sort) if self._streaming else sort
+        if len(result.names) == len(plan.names):
+            return result
+        return Project(result, tuple(result.refs()[: len(plan.names)]), plan.names)
+
+    def _order(self, items: Sequence[syntax.OrderItem], plan: Plan) -> tuple[Plan, tuple[SortOrder, ...]]:
+        """By columns of the result, by their numbers, or by what SELECT could have and has not."""
+        wider = self._wider[1] if self._wider is not None and self._wider[0] is plan else None
+        resolved: list[Expression | None] = []
+        hidden: list[syntax.Node] = []
+        for item in items:
+            try:
+                resolved.append(self._order_item(item.expression, plan))
+            except SqlValidationError:
+                if wider is None or isinstance(item.expression, syntax.Constant):
+                    raise
+                hidden.append(item.expression)
+                resolved.append(None)
+        if wider is not None and hidden:
+            width = len(plan.names)
+            plan = wider(hidden)
+            others = iter(plan.refs()[width:])
+            return placed_order(plan, items, [next(others) if each is None else each for each in resolved])
+        return placed_order(plan, items, [each for each in resolved if each is not None])
+
+    def _order_item(self, node: syntax.Node, plan: Plan) -> Expression:
+        if isinstance(node, syntax.Constant) and isinstance(node.value, int):
+            if not 1 <= node.value <= len(plan.names):
+                raise self._invalid(node, f"There is no column {node.value}: SELECT has {len(plan.names)}.")
+            return plan.refs()[node.value - 1]
+        return ExpressionResolver(Scope.of(plan, None), self._text).resolve(node)
 
     def _count(self, node: syntax.Node) -> int:
         if isinstance(node, syntax.Constant) and isinstance(node.value, int):
@@ -97,9 +147,40 @@ class QueryResolver:
     def _unsupported(self, node: syntax.Node, what: str) -> NotSupportedError:
         return NotSupportedError(f"Not supported yet: {what}.", self._text, node.span)
 
+    # Queries in expressions.
+
+    def _around(self) -> Around:
+        return Around(self._inner_query, self._outer)
+
+    def _inner_query(self, node: syntax.Query, scope: Scope) -> Plan:
+        """The plan of a query in an expression over the columns of a scope."""
+        outer, self._outer = self._outer, scope
+        try:
+            return self._query(node)
+        finally:
+            self._outer = outer
+
+    def _query_of_on(self, node: syntax.Query, scope: Scope) -> Plan:
+        plan = self._inner_query(node, scope)
+        if is_correlated(plan):
+            raise self._unsupported(node, "a query inside ON that refers to the tables that are joined")
+        return plan
+
+    def _resolver(self, scope: Scope) -> ExpressionResolver:
+        resolver = ExpressionResolver(scope, self._text)
+        resolver.around = self._around()
+        return resolver
+
     # SELECT.
 
     def _select(self, node: syntax.Select) -> Plan:
+        self._hints.begin(node.hints)
+        try:
+            return self._selected(node)
+        finally:
+            self._hints.end()
+
+    def _selected(self, node: syntax.Select) -> Plan:
         if node.qualify is not None:
             raise self._unsupported(node.qualify, "QUALIFY")
         if node.source is None:
@@ -110,16 +191,27 @@ class QueryResolver:
         if node.where is not None:
             if has_aggregates(node.where):
                 raise self._invalid(node.where, "WHERE has no aggregates: HAVING filters groups.")
-            condition = ExpressionResolver(scope, self._text).condition(node.where, "WHERE")
-            plan = with_condition(plan, condition)
+            plan = filtered(plan, self._resolver(scope).condition(node.where, "WHERE"), self._text)
         grouped = node.group_by is not None or node.having is not None or any(map(has_aggregates, node.items))
         plan = self._grouped(node, plan, scope) if grouped else self._projected(node, plan, scope)
         return distinct(plan) if node.distinct else plan
 
     def _projected(self, node: syntax.Select, plan: Plan, scope: Scope) -> Plan:
-        resolver = RowNumberResolver(plan, scope, node.windows, self._text)
+        kind = OverResolver if self._streaming else AnalyticResolver
+        resolver = kind(plan, scope, node.windows, self._text)
+        resolver.around = self._around()
         expressions, names = self._items(node.items, resolver)
-        return Project(resolver.plan, tuple(expressions), unique_names(names))
+
+        def with_others(others: Sequence[syntax.Node]) -> Plan:
+            more = [resolver.resolve(other) for other in others]
+            finished = [resolver.finished(each) for each in (*expressions, *more)]
+            source, whole = expanded(resolver.plan(), finished, self._text)
+            unique = unique_names([*names, *(f"$h{index}" for index in range(len(more)))])
+            return Project(source, tuple(whole), unique)
+
+        result = with_others(())
+        self._wider = (result, with_others)
+        return result
 
     def _items(
         self, items: Sequence[syntax.SelectItem], resolver: ExpressionResolver
@@ -133,7 +225,9 @@ class QueryResolver:
                     names.append(name)
                 continue
             expressions.append(resolver.resolve(item.expression))
-            names.append(item.alias or _derived_name(item.expression, len(names)))
+            # As in Flink: where there are groups, a name that comes twice counts once.
+            before = set(names) if isinstance(resolver, AggregateResolver) else names
+            names.append(item.alias or _derived_name(item.expression, len(before)))
         return expressions, names
 
     def _star(self, node: syntax.Star, resolver: ExpressionResolver) -> list[tuple[str, Expression]]:
@@ -148,26 +242,58 @@ class QueryResolver:
         return [(name, column) for name, column in columns]
 
     def _grouped(self, node: syntax.Select, plan: Plan, scope: Scope) -> Plan:
-        keys = [key for element in node.group_by or () for key in self._key_elements(element)]
+        keys, sets = grouping_sets(node.group_by or ())
         for key in keys:
             if has_aggregates(key):
                 raise self._invalid(key, "GROUP BY has no aggregates.")
-        resolver = AggregateResolver(plan, scope, keys, self._text)
+        windows = [key for key in keys if _is_group_window(key)]
+        window: GroupWindow | None = None
+        if windows:
+            call = windows[0]
+            assert isinstance(call, syntax.FunctionCall)
+            if len(windows) > 1 or len(sets) > 1:
+                raise self._invalid(call, "GROUP BY has one window, and no grouping sets beside it.")
+            keys = [key for key in keys if key != call]
+            sets = []
+            kind = call.name.parts[-1].upper()
+            inner = ExpressionResolver(scope, self._text)
+            time, others = inner.resolve(call.args[0]), [inner.resolve(key) for key in keys]
+            plan = group_window_table(plan, kind, time, call.args[1:], others, call, self._text)
+            window = GroupWindow(kind, call.args)
+        resolver = AggregateResolver(plan, scope, keys, self._text, self._around(), sets, window)
+        resolver.windows = None if self._streaming else node.windows
         expressions, names = self._items(node.items, resolver)
+        if has_over(node.items):
+            return self._over_groups(node, resolver, names)
         having = resolver.condition(node.having, "HAVING") if node.having is not None else None
-        groups = resolver.plan()
-        if having is None and expressions == groups.refs():
-            # Nothing is left to compute.
-            return replace(groups, column_names=unique_names(names))
-        result: Plan = Filter(groups, having) if having is not None else groups
-        return Project(result, tuple(expressions), unique_names(names))
+        ttl = self._hints.state_ttl(node.source)
 
-    def _key_elements(self, node: syntax.Node) -> list[syntax.Node]:
-        if isinstance(node, syntax.GroupingSets):
-            raise self._unsupported(node, node.kind)
-        if isinstance(node, syntax.RowConstructor):
-            return list(node.items)
-        return [node]
+        def with_others(others: Sequence[syntax.Node]) -> Plan:
+            more = [resolver.resolve(other) for other in others]
+            groups = replace(resolver.plan(), state_ttl=ttl)
+            if not others and having is None and expressions == groups.refs():
+                # Nothing is left to compute.
+                return replace(groups, column_names=unique_names(names))
+            result: Plan = filtered(groups, having, self._text) if having is not None else groups
+            result, whole = expanded(result, [*expressions, *more], self._text)
+            unique = unique_names([*names, *(f"$h{index}" for index in range(len(more)))])
+            return Project(result, tuple(whole), unique)
+
+        result = with_others(())
+        self._wider = (result, with_others)
+        return result
+
+    def _over_groups(self, node: syntax.Select, resolver: AggregateResolver, names: list[str]) -> Plan:
+        """Functions with OVER whose rows are groups."""
+        having = resolver.condition(node.having, "HAVING") if node.having is not None else None
+        groups: Plan = resolver.plan()
+        if having is not None:
+            groups = filtered(groups, having, self._text)
+        over = GroupedAnalyticResolver(groups, resolver, node.windows, self._text)
+        expressions = [over.resolve(item.expression) for item in node.items]
+        finished = [over.finished(each) for each in expressions]
+        source, whole = expanded(over.plan(), finished, self._text)
+        return Project(source, tuple(whole), unique_names(names))
 
     # FROM.
 
@@ -180,20 +306,23 @@ class QueryResolver:
             return plan, Scope.of(plan, node.alias)
         if isinstance(node, syntax.Join):
             return self._join(node)
+        if isinstance(node, syntax.MatchRecognize):
+            input, scope = self._relation(node.input)
+            found: Plan = match_recognized(node, input, scope, self._text)
+            found = self._with_columns(found, node.column_aliases, node)
+            return found, Scope.of(found, node.alias)
         if isinstance(node, syntax.TableFunction) and node.call.name.parts[-1].upper() in WINDOW_FUNCTIONS:
             windows: Plan = window_table(node.call, self._table_argument, self._text)
             windows = self._with_columns(windows, node.column_aliases, node)
             return windows, Scope.of(windows, node.alias)
-        what = {
-            syntax.TableFunction: "table functions and windows",
-            syntax.Unnest: "UNNEST",
-            syntax.MatchRecognize: "MATCH_RECOGNIZE",
-        }.get(type(node), type(node).__name__)
-        raise self._unsupported(node, what)
+        if makes_rows(node):
+            return lateral(node, Values(((),), RowType(())), Scope([]), "INNER", self._text)
+        what: dict[type, str] = {syntax.TableFunction: "table functions and windows"}
+        raise self._unsupported(node, what.get(type(node), type(node).__name__))
 
     def _table_argument(self, node: syntax.TableArgument) -> Plan:
-        if node.partition or node.order:
-            raise self._unsupported(node, "PARTITION BY and ORDER BY of a table argument")
+        if node.order:
+            raise self._unsupported(node, "ORDER BY of a table argument")
         if isinstance(node.table, syntax.Query):
             return self._query(node.table)
         assert isinstance(node.table, syntax.Name)
@@ -201,23 +330,102 @@ class QueryResolver:
 
     def _join(self, node: syntax.Join) -> tuple[Plan, Scope]:
         left, left_scope = self._relation(node.left)
+        if isinstance(node.right, syntax.TableName) and node.right.as_of is not None:
+            return self._join_as_of(node, node.right, left, left_scope)
+        if makes_rows(node.right):
+            return lateral_join(node, left, left_scope, self._text)
         right, right_scope = self._relation(node.right)
         scope = left_scope.beside(right_scope, len(left.names))
         kind = "INNER" if node.kind in ("CROSS", "COMMA") else node.kind
         condition: Expression | None = None
         if node.natural or node.using:
-            raise self._unsupported(node, "NATURAL JOIN and USING")
+            return self._using(node, kind, (left, left_scope), (right, right_scope))
         if node.condition is not None:
-            condition = ExpressionResolver(scope, self._text).condition(node.condition, "ON")
+            resolver = ExpressionResolver(scope, self._text)
+            resolver.around = Around(self._query_of_on, self._outer)
+            condition = resolver.condition(node.condition, "ON")
         elif node.kind not in ("CROSS", "COMMA"):
             raise self._invalid(node, f"{node.kind} JOIN needs a condition: ON ....")
-        plan = joined(left, right, kind, condition)
+        plan = self._joined_on(left, right, kind, condition, node)
+        plan = with_state_ttl(plan, [self._hints.state_ttl(side) for side in (node.left, node.right)])
         return plan, scope.retyped(plan.types)
+
+    def _joined_on(self, left: Plan, right: Plan, kind: str, condition: Expression | None, node: syntax.Join) -> Plan:
+        """A query inside the condition stands for a value that is the same for all rows: it is a column of the left
+        side, until they are joined."""
+        width = len(left.names)
+        if condition is None or not has_query(condition):
+            return joined(left, right, kind, condition)
+        queries = [part for part in parts_of(condition) if isinstance(part, Subquery)]
+        if any(query.kind == "IN" for query in queries):
+            raise self._unsupported(node, "IN with a query inside ON")
+        wider, values = expanded(left, queries, self._text)
+        added = len(wider.names) - width
+
+        def moved(part: Expression) -> Expression | None:
+            if isinstance(part, Subquery):
+                return values[queries.index(part)]
+            if isinstance(part, InputRef) and part.index >= width:
+                return InputRef(part.index + added, part.type)
+            return None
+
+        whole = joined(wider, right, kind, rewrite(condition, moved))
+        refs = whole.refs()
+        kept = (*refs[:width], *refs[width + added :])
+        return Project(whole, kept, unique_names([*left.names, *right.names]))
+
+    def _join_as_of(
+        self, node: syntax.Join, table: syntax.TableName, left: Plan, left_scope: Scope
+    ) -> tuple[Plan, Scope]:
+        """JOIN t FOR SYSTEM_TIME AS OF left.time ON ..."""
+        assert table.as_of is not None
+        right, right_scope = self._table(replace(table, as_of=None))
+        scope = left_scope.beside(right_scope, len(left.names))
+        if node.condition is None:
+            raise self._invalid(node, "A join with FOR SYSTEM_TIME AS OF needs a condition: ON ....")
+        condition = ExpressionResolver(scope, self._text).condition(node.condition, "ON")
+        time = ExpressionResolver(left_scope, self._text).resolve(table.as_of)
+        try:
+            plan = joined_as_of(left, right, node.kind, condition, time, self._hints.lookup(table))
+        except TemporalJoinError as error:
+            raise self._invalid(table.as_of, str(error)) from None
+        return plan, scope.retyped(plan.types)
+
+    def _using(
+        self, node: syntax.Join, kind: str, one: tuple[Plan, Scope], other: tuple[Plan, Scope]
+    ) -> tuple[Plan, Scope]:
+        """NATURAL JOIN and USING: equal columns are one column of the result, and the first one."""
+        (left, left_scope), (right, right_scope) = one, other
+        common = node.using or tuple(dict.fromkeys(n for n in left_scope.visible if n in right_scope.visible))
+        width = len(left.names)
+        pairs = []
+        for name in common:
+            try:
+                first, second = left_scope.find((name,)), right_scope.find((name,))
+                assert isinstance(first, InputRef)
+                assert isinstance(second, InputRef)
+                moved = InputRef(second.index + width, second.type)
+                pairs.append((first, moved, bind("=", [first, moved])))
+            except (UnknownNameError, FunctionError) as error:
+                raise self._invalid(node, f"{name} is not a column that both sides have. {error}") from None
+        whole = joined(left, right, kind, all_of([equal for *_, equal in pairs]))
+        refs = whole.refs()
+        merged: list[Expression] = []
+        for first, second, _ in pairs:
+            one_ref, other_ref = refs[first.index], refs[second.index]
+            if kind == "FULL":
+                merged.append(self._resolver(Scope([])).call(node, "COALESCE", [one_ref, other_ref]))
+            else:
+                merged.append(other_ref if kind == "RIGHT" else one_ref)
+        plan = Project(whole, (*merged, *refs), unique_names([*common, *whole.names]))
+        place = {index: index + len(common) for index in range(len(refs))}
+        return plan, left_scope.beside(right_scope, width).merged(common, place, plan.types)
 
     def _table(self, node: syntax.TableName) -> tuple[Plan, Scope]:
         if node.as_of is not None:
-            raise self._unsupported(node.as_of, "FOR SYSTEM_TIME AS OF")
-        plan = self._named(node.name)
+            message = "FOR SYSTEM_TIME AS OF has a place on the right side of a join: JOIN t FOR SYSTEM_TIME AS OF ...."
+            raise self._invalid(node.as_of, message)
+        plan = with_options(self._named(node.name), node.hints, self._text)
         plan = self._with_columns(plan, node.column_aliases, node)
         return plan, Scope.of(plan, node.alias or node.name.parts[-1])
 
@@ -261,59 +469,20 @@ class QueryResolver:
         return common
 
     def _set_operation(self, node: syntax.SetOperation) -> Plan:
-        if node.operator != "UNION":
-            raise self._unsupported(node, node.operator)
+        left, right = self._body(node.left), self._body(node.right)
         try:
-            branches = fitted_branches([self._body(node.left), self._body(node.right)])
+            return SET_OPERATIONS[node.operator](left, right, node.all)
         except ValueError as error:
-            raise self._invalid(node.right, f"UNION: {error}") from None
-        result = UnionAll(tuple(branches))
-        return result if node.all else distinct(result)
-
-
-def fitted_branches(branches: Sequence[Plan]) -> list[Plan]:
-    """Plans with one common type for each column, and the names of the first. ValueError if there is none."""
-    first, *others = branches
-    for other in others:
-        if len(other.names) != len(first.names):
-            raise ValueError(f"{len(first.names)} columns and {len(other.names)} columns do not go together.")
-    kinds = []
-    for index, name in enumerate(first.names):
-        common = common_type([branch.types[index] for branch in branches])
-        if common is None:
-            shown = " and ".join(str(branch.types[index]) for branch in branches)
-            raise ValueError(f"column {name} has no common type: {shown}. Cast one of them.")
-        kinds.append(common)
-    flat: list[Plan] = []
-    for branch in branches:
-        fitted = _fitted(branch, kinds, first.names)
-        flat += fitted.branches if isinstance(fitted, UnionAll) else (fitted,)
-    return flat
-
-
-def _fitted(plan: Plan, kinds: Sequence[DataType], names: tuple[str, ...]) -> Plan:
-    if list(plan.types) == list(kinds) and plan.names == names:
-        return plan
-    expressions = [
-        cast_to(column, kind) if not isinstance(kind, NullType) else column
-        for column, kind in zip(plan.refs(), kinds, strict=True)
-    ]
-    # A branch without NULLs takes the type of the whole.
-    typed = [
-        InputRef(each.index, kind) if isinstance(each, InputRef) else each
-        for each, kind in zip(expressions, kinds, strict=True)
-    ]
-    return Project(plan, tuple(typed), names)
-
-
-def distinct(plan: Plan) -> Plan:
-    """Every row once."""
-    return Aggregate(plan, tuple(range(len(plan.names))), (), plan.names)
+            raise self._invalid(node.right, f"{node.operator}: {error}") from None
 
 
 def renamed(plan: Plan, names: Sequence[str]) -> Plan:
     """The same columns with other names."""
     return Project(plan, tuple(plan.refs()), tuple(names))
+
+
+def _is_group_window(node: syntax.Node) -> bool:
+    return isinstance(node, syntax.FunctionCall) and node.name.parts[-1].upper() in GROUP_WINDOWS and bool(node.args)
 
 
 def _derived_name(node: syntax.Node, index: int) -> str:

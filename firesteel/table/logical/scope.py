@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from firesteel.table.logical.expressions import Call, Expression, InputRef, Literal
 from firesteel.table.logical.plan import Plan
@@ -23,6 +23,8 @@ class _Column:
     name: str
     index: int
     type: DataType
+    hidden: bool = False
+    """Found only with the name of its table: USING has another column for it."""
 
 
 class Scope:
@@ -39,17 +41,37 @@ class Scope:
 
     def beside(self, other: Scope, width: int) -> Scope:
         """These columns, and others behind ``width`` of them."""
-        moved = [_Column(each.qualifier, each.name, each.index + width, each.type) for each in other.columns]
+        moved = [replace(each, index=each.index + width) for each in other.columns]
         return Scope([*self.columns, *moved])
 
     def retyped(self, kinds: Sequence[DataType]) -> Scope:
         """The same columns with the types of a plan: an outer join makes NULLs."""
-        return Scope([_Column(each.qualifier, each.name, each.index, kinds[each.index]) for each in self.columns])
+        return Scope([replace(each, type=kinds[each.index]) for each in self.columns])
+
+    def merged(self, common: Sequence[str], place: Mapping[int, int], kinds: Sequence[DataType]) -> Scope:
+        """The scope of USING: the common columns first and once, then the others. ``place`` says where the columns
+        went."""
+        first = [_Column(None, name, index, kinds[index]) for index, name in enumerate(common)]
+        others = [
+            replace(
+                each,
+                index=place[each.index],
+                type=kinds[place[each.index]],
+                hidden=each.hidden or each.name in common,
+            )
+            for each in self.columns
+        ]
+        return Scope([*first, *others])
+
+    @property
+    def visible(self) -> list[str]:
+        """The names that stand for a column without that of a table."""
+        return [each.name for each in self.columns if not each.hidden]
 
     def star(self, qualifier: tuple[str, ...]) -> list[tuple[str, InputRef]]:
         """All columns, or those of one table."""
         wanted = qualifier[-1] if qualifier else None
-        found = [each for each in self.columns if wanted is None or each.qualifier == wanted]
+        found = [each for each in self.columns if (not each.hidden if wanted is None else each.qualifier == wanted)]
         if not found and wanted is not None:
             known = dict.fromkeys(each.qualifier for each in self.columns if each.qualifier)
             raise UnknownNameError(f"There is no table {wanted} in FROM.{near_names(wanted, known)}")
@@ -65,7 +87,8 @@ class Scope:
             matching = [
                 each
                 for each in self.columns
-                if each.name == parts[skipped] and (qualifier is None or each.qualifier == qualifier)
+                if each.name == parts[skipped]
+                and (not each.hidden if qualifier is None else each.qualifier == qualifier)
             ]
             if len(matching) > 1:
                 tables = " and ".join(str(each.qualifier) for each in matching)

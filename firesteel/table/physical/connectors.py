@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from firesteel.common.typeinfo import Types
-from firesteel.connectors.table.blackhole import BlackholeSink
+from firesteel.runtime.columns.routing import KeyColumns
 from firesteel.table.catalog.tables import DeclaredTable
 from firesteel.table.logical.plan import Plan
-from firesteel.table.physical.options import TableOptions
+from firesteel.table.physical.external.connector import Changes, Writing
+from firesteel.table.physical.external.registry import connector_of
+from firesteel.table.physical.null_checks import checked_for_nulls
 from firesteel.table.physical.planner import Planner
-from firesteel.table.physical.row_text import RowsAsText
-from firesteel.table.sql.errors import NotSupportedError, SqlValidationError, near_names
+from firesteel.table.physical.upserts import materialized, upsert_key
+from firesteel.table.sql.errors import SqlValidationError
 
 __all__ = ["sink_of"]
-
-_SINKS: dict[str, tuple[str, ...]] = {"print": ("print-identifier",), "blackhole": ()}
 
 
 def sink_of(table: DeclaredTable, path: str, plan: Plan, planner: Planner, time_zone: str) -> None:
     """Adds the sink of a table for the rows of a plan."""
-    connector = table.options.get("connector")
-    if connector is None:
-        raise SqlValidationError(f"Table {path} has no connector: WITH ('connector' = '...') is missing.")
-    if connector not in _SINKS:
-        near = near_names(connector, _SINKS)
-        raise NotSupportedError(f"Not supported yet: writing to connector {connector!r} (table {path}).{near}")
-    options = TableOptions(table.options, path, _SINKS[connector])
-    stream = planner.stream(plan)
-    if connector == "print":
-        lines = stream.transform("RowsAsText", RowsAsText(plan.types, time_zone), Types.STRING())
-        lines.print(options.text("print-identifier")).name(f"{path}: print")
-    else:
-        stream.sink_to(BlackholeSink()).name(f"{path}: blackhole")
+    connector = connector_of(table, path, "write")
+    assert connector.write is not None
+    options = connector.options_of(table, path)
+    takes = connector.takes(table, options)
+    if takes is Changes.INSERT and not planner.inserts_only(plan):
+        raise SqlValidationError(
+            f"Table {path} takes insertions only (connector {table.options['connector']!r}), and the query changes "
+            "or takes back rows that it has given out. Write into a table that takes changes, or use a query that "
+            "gives each row once: a window, for example."
+        )
+    stream = checked_for_nulls(planner.stream(plan), plan, table, path)
+    if takes is Changes.UPSERT:
+        names = [column.name for column in table.writable]
+        keys = tuple(names.index(name) for name in table.primary_key)
+        if not planner.inserts_only(plan) and upsert_key(plan) != frozenset(keys):
+            stream = planner.identified(materialized(stream, plan, keys), plan, "materialize", path)
+        elif "sink.parallelism" in options:
+            # The rows of a key stay in their order only if they stay together.
+            stream = stream.key_by(KeyColumns(keys))
+    connector.write(Writing(stream, table, options, time_zone, plan.types, planner.named("sink", path)))

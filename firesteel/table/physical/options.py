@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from firesteel.common.parsing import parse_duration_ms, parse_memory_bytes
+from firesteel.errors import ConfigurationError
 from firesteel.table.sql.errors import SqlValidationError, near_names
 
 __all__ = ["TableOptions"]
@@ -23,6 +25,63 @@ class TableOptions:
                     f"Table {path}: connector {options['connector']!r} has no option {key!r}."
                     f"{near_names(key, known)}{shown}"
                 )
+
+    @property
+    def path(self) -> str:
+        """The table's name."""
+        return self._path
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._options
+
+    def below(self, prefix: str) -> dict[str, str]:
+        """The options whose names begin like this, without that beginning."""
+        return {key.removeprefix(prefix): value for key, value in self._options.items() if key.startswith(prefix)}
+
+    def required(self, key: str) -> str:
+        """An option that must be there."""
+        value = self._options.get(key)
+        if value is None:
+            connector = self._options.get("connector")
+            raise SqlValidationError(f"Table {self._path}: connector {connector!r} needs the option {key!r}.")
+        return value
+
+    def boolean(self, key: str, default: bool) -> bool:
+        """true or false."""
+        value = self._options.get(key)
+        if value is None:
+            return default
+        if value.lower() not in ("true", "false"):
+            raise self.refused(key, "true or false")
+        return value.lower() == "true"
+
+    def choice(self, key: str, choices: Sequence[str], default: str) -> str:
+        """One of some words."""
+        value = self._options.get(key, default)
+        known = {each.lower(): each for each in choices}
+        if value.lower() not in known:
+            raise SqlValidationError(
+                f"Table {self._path}: {key!r} should be one of {', '.join(choices)}, got {value!r}."
+                f"{near_names(value, choices)}"
+            )
+        return known[value.lower()]
+
+    def duration(self, key: str, default: str | None = None) -> int | None:
+        """A duration in milliseconds."""
+        return self._parsed(key, default, parse_duration_ms, "a duration such as '10 s'")
+
+    def memory(self, key: str, default: str | None = None) -> int | None:
+        """A number of bytes."""
+        return self._parsed(key, default, parse_memory_bytes, "a size such as '128 MB'")
+
+    def _parsed(self, key: str, default: str | None, parse: Callable[[str], int], wanted: str) -> int | None:
+        value = self._options.get(key, default)
+        if value is None:
+            return None
+        try:
+            return parse(value)
+        except ConfigurationError:
+            raise self.refused(key, wanted) from None
 
     def text(self, key: str, default: str | None = None) -> str | None:
         """An option as it is."""

@@ -13,14 +13,20 @@ from firesteel.table.sql.errors import SqlValidationError
 from firesteel.table.types.data_types import DataType, NumericType
 from firesteel.table.types.derivation import common_type, is_text
 
-__all__ = ["write_to"]
+__all__ = ["fitted_for", "write_to"]
 
 
-def write_to(table: CatalogObject, path: str, plan: Plan, planner: Planner, overwrite: bool, time_zone: str) -> None:
+def write_to(table: CatalogObject, path: str, plan: Plan, planner: Planner, time_zone: str) -> None:
     """Adds the sink of a table to the planner's environment."""
+    declared, fitted = fitted_for(table, path, plan)
+    sink_of(declared, path, fitted, planner, time_zone)
+
+
+def fitted_for(table: CatalogObject, path: str, plan: Plan) -> tuple[DeclaredTable, Plan]:
+    """The table, which takes rows, and the plan with its columns."""
     if not isinstance(table, DeclaredTable):
         raise SqlValidationError(f"{path} is a view: rows go into tables.")
-    writable = [column for column in table.columns if column.computed is None and not column.virtual]
+    writable = table.writable
     names, kinds = [column.name for column in writable], [column.type for column in writable]
     if len(names) != len(plan.names):
         raise SqlValidationError(
@@ -32,8 +38,7 @@ def write_to(table: CatalogObject, path: str, plan: Plan, planner: Planner, over
         if not _storable(column.type, kind):
             raise SqlValidationError(f"Column {name} of {path} is {kind}, the query gives {column.type}. Cast it.")
         expressions.append(cast_to(column, kind))
-    fitted = Project(plan, tuple(expressions), tuple(names))
-    sink_of(table, path, fitted, planner, time_zone)
+    return table, Project(plan, tuple(expressions), tuple(names))
 
 
 def _storable(source: DataType, target: DataType) -> bool:

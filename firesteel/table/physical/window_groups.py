@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from firesteel.table.logical.expressions import AggregateCall, Expression, InputRef, columns_of
 from firesteel.table.logical.plan import Aggregate, Filter, Plan, Project, WindowTable, unique_names
 from firesteel.table.physical.calcs import CalcPlan, merged_calc
-from firesteel.table.types.data_types import DataType, TimestampType
+from firesteel.table.types.data_types import DataType
 
 __all__ = ["WindowedAggregate", "window_aggregate"]
 
@@ -40,6 +40,8 @@ def window_aggregate(plan: Aggregate) -> WindowedAggregate | None:
     part_of = {key: _part(calc.expressions[key], first) for key in plan.keys}
     if not {"start", "end"} <= set(part_of.values()) or not _apart(calc, plan, first, part_of):
         return None
+    if window.kind == "SESSION" and not _by_partition(calc, plan, window, part_of):
+        return None
     expressions = list(calc.expressions)
     used = [*[key for key in plan.keys if part_of[key] is None], *_arguments(plan)]
     columns = [*dict.fromkeys(used)]
@@ -50,8 +52,7 @@ def window_aggregate(plan: Aggregate) -> WindowedAggregate | None:
     place = {column: index for index, column in enumerate(columns)}
     keys = tuple(place[key] for key in plan.keys if part_of[key] is None)
     calls = tuple(_moved(call, place) for call in plan.calls)
-    moment = TimestampType(3, is_nullable=False)
-    types = (*(projected.types[key] for key in keys), *(call.type for call in calls), moment, moment, moment)
+    types = (*(projected.types[key] for key in keys), *(call.type for call in calls), *window.types[-3:])
     result_names = unique_names(
         [*(names[key] for key in keys), *(f"$a{index}" for index in range(len(calls))), *_PROPERTIES]
     )
@@ -73,6 +74,15 @@ def _part(expression: Expression, first: int) -> str | None:
     return None
 
 
+def _by_partition(calc: CalcPlan, plan: Aggregate, window: WindowTable, part_of: dict[int, str | None]) -> bool:
+    """Whether groups are what sessions are made of: else sessions come first, and groups within them."""
+    if any(call.distinct for call in plan.calls):
+        return False
+    keys = [calc.expressions[key] for key in plan.keys if part_of[key] is None]
+    columns = {key.index for key in keys if isinstance(key, InputRef)}
+    return columns == set(window.partition) and len(keys) == len(columns)
+
+
 def _arguments(plan: Aggregate) -> list[int]:
     found: list[int] = []
     for call in plan.calls:
@@ -92,4 +102,4 @@ def _apart(calc: CalcPlan, plan: Aggregate, first: int, part_of: dict[int, str |
 
 def _moved(call: AggregateCall, place: dict[int, int]) -> AggregateCall:
     chosen = place[call.filter] if call.filter is not None else None
-    return AggregateCall(call.function, tuple(place[each] for each in call.args), call.type, call.distinct, chosen)
+    return replace(call, args=tuple(place[each] for each in call.args), filter=chosen)

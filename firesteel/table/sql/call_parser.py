@@ -145,12 +145,17 @@ class CallParser(TypeParser):
         return found
 
     def _substring(self) -> list[Node]:
-        found = [self.expression()]
-        if self.word("FROM"):
-            found.append(self.expression())
-            if self.word("FOR"):
-                found.append(self.expression())
-            return found
+        text = self.expression()
+        return [text, *(self._place() if self.word("FROM") else self._further())]
+
+    def _place(self) -> list[Node]:
+        """A position, and FOR how many characters."""
+        start = self.expression()
+        return [start, self.expression()] if self.word("FOR") else [start]
+
+    def _further(self) -> list[Node]:
+        """More arguments, each behind a comma."""
+        found = []
         while self.sign(","):
             found.append(self.expression())
         return found
@@ -164,22 +169,15 @@ class CallParser(TypeParser):
         first = self.expression()
         if self.word("FROM"):
             return [symbol, first, self.expression()]
-        if side is not None:
-            return [symbol, Constant("string", " ", span=start), first]
         return [symbol, Constant("string", " ", span=start), first]
 
     def _overlay(self) -> list[Node]:
-        found = [self.expression()]
-        if self.word("PLACING"):
-            found.append(self.expression())
-            self.expect_word("FROM")
-            found.append(self.expression())
-            if self.word("FOR"):
-                found.append(self.expression())
-            return found
-        while self.sign(","):
-            found.append(self.expression())
-        return found
+        text = self.expression()
+        if not self.word("PLACING"):
+            return [text, *self._further()]
+        other = self.expression()
+        self.expect_word("FROM")
+        return [text, other, *self._place()]
 
     def _rounded(self) -> list[Node]:
         value = self.expression()

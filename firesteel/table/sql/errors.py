@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
+from firesteel.common.secret import is_secret_key, url_secret_spans
 from firesteel.errors import FailureKind, ProgramError
 from firesteel.table.sql.source import Span, line_and_column
 
@@ -25,6 +27,8 @@ class SqlError(ProgramError):
     def __init__(self, message: str, text: str | None = None, span: Span | None = None) -> None:
         self.line: int | None = None
         self.column: int | None = None
+        if text is not None:
+            message, text = _without_secrets(message, text)
         self.message = message
         self.text = text
         self.span = span
@@ -56,7 +60,32 @@ class NotSupportedError(SqlError):
     kind = FailureKind.PERMANENT
 
 
+_OPTION = re.compile(r"""'((?:[^']|'')*)'\s*(?:=?\s*'((?:[^']|'')*)'?|=\s*([^\s',);]+))""")
+_SETTING = re.compile(r"""(?i)\A\s*SET\s+'?([\w.-]+)'?\s*=\s*([^\s';]+)""")
+_ACCOUNT = re.compile(r"(?<=://)[^/\s@']*(?=@)")
 _WIDTH = 140
+
+
+def _without_secrets(message: str, text: str) -> tuple[str, str]:
+    """What is written behind a key such as 'password', and accounts in addresses, have stars in their place: errors
+    are logged. The text keeps its length, so that places in it stay right."""
+    spans = [found.span() for found in _ACCOUNT.finditer(text)] + url_secret_spans(text)
+    setting = _SETTING.match(text)
+    if setting is not None and is_secret_key(setting[1]):
+        spans.append(setting.span(2))
+    at = 0
+    while (found := _OPTION.search(text, at)) is not None:
+        secret = is_secret_key(found[1])
+        # The second string of a pair may be the key of the next one, where a comma is missing.
+        at = found.end() if secret else found.end(1) + 1
+        if secret:
+            spans.append(found.span(2 if found[2] is not None else 3))
+    shown = text
+    for start, end in sorted(spans, key=lambda span: span[0] - span[1]):
+        if start < end:
+            message = message.replace(text[start:end], "******")
+            shown = shown[:start] + "*" * (end - start) + shown[end:]
+    return message, shown
 
 
 def _marked(text: str, span: Span) -> str:

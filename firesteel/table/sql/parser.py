@@ -8,6 +8,7 @@ from typing import TypeVar
 from firesteel.table.sql.errors import SqlParseError, near_names
 from firesteel.table.sql.source import Span
 from firesteel.table.sql.statements import (
+    AlterDatabase,
     AlterView,
     CreateCatalog,
     CreateDatabase,
@@ -202,7 +203,11 @@ class Parser(TableParser):
             self.expect_word("AS")
             query, text = self._query_text()
             return AlterView(name, None, query, text, span=self.since(start))
-        raise self.failure("TABLE", "VIEW")
+        if self.word("DATABASE"):
+            name = self.name("the name of the database")
+            self.expect_word("SET")
+            return AlterDatabase(name, self.options(), span=self.since(start))
+        raise self.failure("TABLE", "VIEW", "DATABASE")
 
     # INSERT.
 
@@ -263,8 +268,9 @@ class Parser(TableParser):
     def _describe(self) -> Statement:
         start = self.here
         self.advance()
+        kind = next((each for each in ("DATABASE", "CATALOG") if self.word(each)), "TABLE")
         extended = self.word("EXTENDED")
-        return Describe(self.name("the name of a table"), extended, span=self.since(start))
+        return Describe(self.name(f"the name of a {kind.lower()}"), extended, kind, span=self.since(start))
 
     def _show(self) -> Statement:
         start = self.here

@@ -63,8 +63,8 @@ class PatternParser(QueryParser):
 
     def _skip(self) -> tuple[str, str | None]:
         if not self.word("AFTER", "MATCH"):
-            # The standard's default; Flink's too.
-            return "PAST LAST ROW", None
+            # Flink's default; the standard's is PAST LAST ROW.
+            return "NEXT ROW", None
         self.expect_word("SKIP")
         if self.word("PAST"):
             self.expect_word("LAST", "ROW")

@@ -8,6 +8,7 @@ from firesteel.table.sql.syntax import Name, Node, Query
 from firesteel.table.types.data_types import DataType
 
 __all__ = [
+    "AlterDatabase",
     "AlterTable",
     "AlterView",
     "Column",
@@ -177,6 +178,16 @@ class AlterTable(Statement):
     columns: tuple[Column, ...] = ()
     watermark: Watermark | None = None
     primary_key: PrimaryKey | None = None
+    positions: tuple[str | None, ...] = ()
+    """For each column: None, the column that it comes behind, or an empty text for FIRST."""
+
+
+@dataclass(frozen=True)
+class AlterDatabase(Statement):
+    """``ALTER DATABASE d SET ('key' = 'value')``."""
+
+    name: Name
+    options: Options
 
 
 @dataclass(frozen=True)
@@ -218,10 +229,11 @@ class Explain(Statement):
 
 @dataclass(frozen=True)
 class Describe(Statement):
-    """``DESCRIBE t``."""
+    """``DESCRIBE t``; ``kind`` is TABLE, DATABASE or CATALOG."""
 
     name: Name
     extended: bool
+    kind: str = "TABLE"
 
 
 @dataclass(frozen=True)

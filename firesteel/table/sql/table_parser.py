@@ -179,14 +179,18 @@ class TableParser(PatternParser):
 
     def _changed(self, start: Span, name: Name, if_exists: bool, action: str) -> Statement:
         body = _Body()
+        positions: list[str | None] = []
         self.word("COLUMN")
 
         def placed() -> None:
+            before = len(body.columns)
             self._element(body)
+            position: str | None = None
             if self.word("AFTER"):
-                self.identifier("a column")
-            else:
-                self.word("FIRST")
+                position = self.identifier("a column")
+            elif self.word("FIRST"):
+                position = ""
+            positions.extend([position] * (len(body.columns) - before))
 
         if self.sign("("):
             self.listed(placed)
@@ -200,6 +204,7 @@ class TableParser(PatternParser):
             columns=tuple(body.columns),
             watermark=body.watermarks[0] if body.watermarks else None,
             primary_key=body.key,
+            positions=tuple(positions),
             span=self.since(start),
         )
 

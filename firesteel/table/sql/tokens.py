@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from firesteel.table.sql.errors import SqlParseError
 from firesteel.table.sql.source import Span
 
-__all__ = ["Token", "TokenKind", "tokenize"]
+__all__ = ["Token", "TokenKind", "tokenize", "tokens_of"]
 
 
 class TokenKind(enum.Enum):
@@ -82,7 +82,7 @@ def tokenize(text: str) -> list[Token]:
             end += 2
         elif kind == "number":
             if end < size and (text[end].isalpha() or text[end] == "_"):
-                word = re.compile(r"\w+").match(text, at)
+                word = re.compile(r"[\w.]+").match(text, at)
                 assert word is not None
                 raise SqlParseError(
                     f"{word[0]} is no number. A name that begins with a digit is written `{word[0]}`.",
@@ -109,6 +109,30 @@ def tokenize(text: str) -> list[Token]:
         at = end
     tokens.append(Token(TokenKind.END, "", Span(size, size)))
     return tokens
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The tokens as far as they can be told. What has no end yet, or no meaning, counts as one that ends no statement:
+    the parser says what is wrong with it."""
+    found: list[Token] = []
+    at = 0
+    while True:
+        try:
+            return found + [_moved(token, at) for token in tokenize(text[at:]) if token.kind is not TokenKind.END]
+        except SqlParseError as error:
+            start, end = error.span or Span(0, len(text))
+            wrong = Span(start + at, end + at)
+            found += [
+                _moved(token, at) for token in tokenize(text[at : wrong.start]) if token.kind is not TokenKind.END
+            ]
+            if "has no end" in error.message:
+                return [*found, Token(TokenKind.STRING, text[wrong.start :], Span(wrong.start, len(text)))]
+            found.append(Token(TokenKind.WORD, text[wrong.start : wrong.end], wrong))
+            at = wrong.end
+
+
+def _moved(token: Token, by: int) -> Token:
+    return Token(token.kind, token.text, Span(token.span.start + by, token.span.end + by), token.upper)
 
 
 def _quoted(text: str, at: int, quote: str, what: str) -> tuple[str, int]:

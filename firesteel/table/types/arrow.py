@@ -21,8 +21,10 @@ from firesteel.table.types.data_types import (
     DoubleType,
     FloatType,
     IntType,
+    ListViewType,
     LocalZonedTimestampType,
     MapType,
+    MapViewType,
     MultisetType,
     NullType,
     RowField,
@@ -36,7 +38,7 @@ from firesteel.table.types.data_types import (
     YearMonthIntervalType,
 )
 
-__all__ = ["arrow_schema", "arrow_type", "logical_type"]
+__all__ = ["arrow_schema", "arrow_type", "logical_type", "strict_schema"]
 
 _SIMPLE: dict[type[DataType], pa.DataType] = {
     NullType: pa.null(),
@@ -64,6 +66,8 @@ _BUILT: dict[type[DataType], Callable[..., pa.DataType]] = {
     ArrayType: lambda kind: pa.list_(arrow_type(kind.element_type)),
     MultisetType: lambda kind: pa.map_(arrow_type(kind.element_type), pa.int32()),
     MapType: lambda kind: pa.map_(arrow_type(kind.key_type), arrow_type(kind.value_type)),
+    ListViewType: lambda kind: pa.list_(arrow_type(kind.element_type)),
+    MapViewType: lambda kind: pa.map_(arrow_type(kind.key_type), arrow_type(kind.value_type)),
     RowType: lambda kind: pa.struct([pa.field(each.name, arrow_type(each.data_type)) for each in kind.fields]),
 }
 
@@ -85,6 +89,23 @@ def arrow_type(kind: DataType) -> pa.DataType:
 def arrow_schema(names: Iterable[str], types: Iterable[DataType]) -> pa.Schema:
     """The schema of a batch. Arrow's fields are nullable all of them: nullability is checked where rows come in."""
     return pa.schema([pa.field(name, arrow_type(kind)) for name, kind in zip(names, types, strict=True)])
+
+
+def strict_schema(names: Iterable[str], types: Iterable[DataType]) -> pa.Schema:
+    """The same with fields that are not nullable where columns are not, for formats that store the difference."""
+    return pa.schema([_strict_field(name, kind) for name, kind in zip(names, types, strict=True)])
+
+
+def _strict_field(name: str, kind: DataType) -> pa.Field:
+    stored = arrow_type(kind)
+    if isinstance(kind, RowType):
+        stored = pa.struct([_strict_field(each.name, each.data_type) for each in kind.fields])
+    elif isinstance(kind, ArrayType):
+        stored = pa.list_(_strict_field("item", kind.element_type))
+    elif isinstance(kind, MapType):
+        key = _strict_field("key", kind.key_type).with_nullable(False)
+        stored = pa.map_(key, _strict_field("value", kind.value_type))
+    return pa.field(name, stored, nullable=kind.is_nullable)
 
 
 _BACK: dict[pa.DataType, DataType] = {

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pyarrow as pa
 
+from firesteel.common._types.keys import as_key
 from firesteel.common.types import Row
 from firesteel.errors import ProgramError, TypeMismatchError, short_repr
 from firesteel.table.types.arrow import arrow_type
@@ -24,6 +26,7 @@ from firesteel.table.types.data_types import (
     DayTimeIntervalType,
     DecimalType,
     DoubleType,
+    FloatType,
     LocalZonedTimestampType,
     MapType,
     MultisetType,
@@ -38,6 +41,9 @@ from firesteel.table.types.data_types import (
 from firesteel.table.types.derivation import common_type
 
 __all__ = ["column_of", "inferred_type", "values_of"]
+
+_WIDE = Context(prec=120)
+"""Python's own context has 28 digits."""
 
 Convert = Callable[[Any], Any]
 
@@ -55,11 +61,11 @@ def column_of(values: Sequence[Any], kind: DataType, name: str = "") -> pa.Array
     try:
         prepared = values if convert is None else [None if value is None else convert(value) for value in values]
         return pa.array(prepared, arrow_type(kind))
-    except (pa.ArrowException, TypeError, ValueError, OverflowError, KeyError, AttributeError) as error:
+    except (pa.ArrowException, TypeError, ValueError, ArithmeticError, KeyError, AttributeError) as error:
         for value in values:
             try:
                 pa.array([value if convert is None or value is None else convert(value)], arrow_type(kind))
-            except (pa.ArrowException, TypeError, ValueError, OverflowError, KeyError, AttributeError):
+            except (pa.ArrowException, TypeError, ValueError, ArithmeticError, KeyError, AttributeError):
                 raise TypeMismatchError(
                     f"Column {name!r} is {kind}, got {type(value).__name__} {short_repr(value, 60)}."
                 ) from None
@@ -70,9 +76,7 @@ def _to_arrow(kind: DataType) -> Convert | None:
     """What Arrow does not do by itself: None if it does everything."""
     if isinstance(kind, DecimalType):
         step = Decimal(1).scaleb(-kind.scale)
-        return lambda value: (
-            Decimal(value).quantize(step) if not isinstance(value, float) else Decimal(repr(value)).quantize(step)
-        )
+        return lambda value: Decimal(repr(value) if isinstance(value, float) else value).quantize(step, context=_WIDE)
     if isinstance(kind, ArrayType):
         inner = _to_arrow(kind.element_type)
         return None if inner is None else lambda value: [_or_none(inner, each) for each in value]
@@ -107,6 +111,9 @@ def values_of(column: pa.Array, kind: DataType, zone: str = "UTC") -> list[Any]:
 
 
 def _to_python(kind: DataType, zone: str) -> Convert | None:
+    if isinstance(kind, FloatType):
+        # The shortest number that is this one, as Java writes it.
+        return lambda value: float(str(np.float32(value)))
     if isinstance(kind, TimestampType):
         return (lambda value: value.to_pydatetime(warn=False)) if kind.precision > 6 else None
     if isinstance(kind, LocalZonedTimestampType):
@@ -117,9 +124,10 @@ def _to_python(kind: DataType, zone: str) -> Convert | None:
         return None if inner is None else lambda value: [_or_none(inner, each) for each in value]
     if isinstance(kind, MapType):
         key, item = _to_python(kind.key_type, zone), _to_python(kind.value_type, zone)
-        return lambda value: {_or_none(key, k): _or_none(item, v) for k, v in value}
+        return lambda value: {as_key(_or_none(key, k)): _or_none(item, v) for k, v in value}
     if isinstance(kind, MultisetType):
-        return lambda value: dict(value)
+        element = _to_python(kind.element_type, zone)
+        return lambda value: {as_key(_or_none(element, k)): count for k, count in value}
     if isinstance(kind, RowType):
         converts = [(each.name, _to_python(each.data_type, zone)) for each in kind.fields]
         return lambda value: Row(*[_or_none(convert, value[name]) for name, convert in converts])

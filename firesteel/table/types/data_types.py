@@ -26,8 +26,10 @@ __all__ = [
     "FractionalType",
     "IntType",
     "IntegralType",
+    "ListViewType",
     "LocalZonedTimestampType",
     "MapType",
+    "MapViewType",
     "MultisetType",
     "NullType",
     "NumericType",
@@ -86,7 +88,8 @@ class DataType:
         return self.sql if self.is_nullable else f"{self.sql} NOT NULL"
 
     def __repr__(self) -> str:
-        shown = [str(getattr(self, known.name)) for known in fields(self) if known.name != "is_nullable"]
+        values = [getattr(self, known.name) for known in fields(self) if known.name != "is_nullable"]
+        shown = [repr(value) if isinstance(value, DataType) else str(value) for value in values]
         return f"{type(self).__name__}({', '.join([*shown, str(self.is_nullable).lower()])})"
 
 
@@ -289,6 +292,11 @@ class ArrayType(DataType):
 
 
 @dataclass(frozen=True, repr=False)
+class ListViewType(ArrayType):
+    """A list in an accumulator."""
+
+
+@dataclass(frozen=True, repr=False)
 class MultisetType(DataType):
     """Values and how often each is there."""
 
@@ -309,6 +317,11 @@ class MapType(DataType):
     @property
     def sql(self) -> str:
         return f"MAP<{self.key_type}, {self.value_type}>"
+
+
+@dataclass(frozen=True, repr=False)
+class MapViewType(MapType):
+    """A map in an accumulator."""
 
 
 @dataclass(frozen=True)

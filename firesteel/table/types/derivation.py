@@ -202,7 +202,7 @@ def _common_number(left: NumericType, right: NumericType) -> DataType:
             return DoubleType()
         scale = max(first.scale, second.scale)
         whole = max(first.precision - first.scale, second.precision - second.scale)
-        return DecimalType(min(MAX_PRECISION, whole + scale), min(scale, MAX_PRECISION))
+        return DecimalType(min(MAX_PRECISION, whole + scale), min(scale, MAX_PRECISION - whole))
     return _wider(left, right)
 
 

@@ -19,8 +19,10 @@ from firesteel.table.types.data_types import (
     DoubleType,
     FloatType,
     IntType,
+    ListViewType,
     LocalZonedTimestampType,
     MapType,
+    MapViewType,
     MultisetType,
     NullType,
     RowField,
@@ -164,6 +166,16 @@ class DataTypes:
         return MultisetType(element_type, is_nullable=nullable)
 
     @staticmethod
+    def LIST_VIEW(element_type: DataType) -> ListViewType:
+        """A list in an accumulator: :class:`~firesteel.table.ListView`."""
+        return ListViewType(element_type)
+
+    @staticmethod
+    def MAP_VIEW(key_type: DataType, value_type: DataType) -> MapViewType:
+        """A map in an accumulator: :class:`~firesteel.table.MapView`."""
+        return MapViewType(key_type, value_type)
+
+    @staticmethod
     def ROW(row_fields: Sequence[RowField | DataType] = (), nullable: bool = True) -> RowType:
         """Fields; those without a name are called f0, f1 and so on."""
         named = tuple(_field(index, given) for index, given in enumerate(row_fields))
@@ -177,7 +189,7 @@ class DataTypes:
         return RowField(name, data_type, description)
 
     @staticmethod
-    def SECOND(precision: int = 3) -> Resolution:
+    def SECOND(precision: int = 6) -> Resolution:
         """An end of an interval."""
         return Resolution("SECOND")
 

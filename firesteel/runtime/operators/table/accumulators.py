@@ -16,12 +16,24 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from firesteel.errors import ProgramError
+from firesteel.runtime.columns.nested import is_nested
 from firesteel.runtime.columns.scans import Segments
-from firesteel.runtime.operators.table.specs import AggregateCall
 from firesteel.runtime.state.columnar.slots import SlotColumn
 
-__all__ = ["Accumulator", "RetractingExtreme", "Rows", "Values", "accumulator_of", "arrow_of", "numpy_of"]
+__all__ = [
+    "Accumulator",
+    "Average",
+    "ChosenValue",
+    "Count",
+    "DecimalColumn",
+    "Extreme",
+    "RetractingExtreme",
+    "Rows",
+    "Sum",
+    "Values",
+    "arrow_of",
+    "numpy_of",
+]
 
 Array = npt.NDArray[Any]
 
@@ -77,6 +89,9 @@ def numpy_of(column: pa.Array) -> Values:
         column = column.cast(pa.int8())
     elif pa.types.is_temporal(kind):
         column = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    elif is_nested(kind):
+        # As Python has them: arrays of numpy are not compared as a whole.
+        return Values(np.fromiter(column.to_pylist(), object, len(column)), known)
     elif not pa.types.is_primitive(kind):
         return Values(column.to_numpy(zero_copy_only=False), known)
     if known is not None:
@@ -125,6 +140,12 @@ class Accumulator(ABC):
 
     columns: tuple[SlotColumn, ...]
     """Its state."""
+    plain_values = False
+    """Whether it gets values as Python has them, instead of as numbers."""
+    counts_nulls = False
+    """Whether rows count in which the argument is NULL."""
+    eager = True
+    """Whether the result after each row is wanted; if not, only that of the last one of each segment."""
 
     @abstractmethod
     def run(self, segments: Segments, rows: Rows, base: list[Array]) -> list[Array]:
@@ -157,7 +178,7 @@ def _running_counts(segments: Segments, rows: Rows, base: Array) -> Array:
 _COUNT = SlotColumn("count", pa.int64(), np.int64)
 
 
-class _Count(Accumulator):
+class Count(Accumulator):
     columns = (_COUNT,)
 
     def run(self, segments: Segments, rows: Rows, base: list[Array]) -> list[Array]:
@@ -167,14 +188,14 @@ class _Count(Accumulator):
         return Values(state[0])
 
 
-class _Total(SlotColumn):
+class DecimalColumn(SlotColumn):
     """Sums of decimals: whole numbers of any size in memory, decimals in the store."""
 
     type: pa.DataType
 
     def to_arrow(self, values: Array) -> pa.Array:
         scale = self.type.scale
-        return pa.array([Decimal(number).scaleb(-scale, _PRECISE) for number in values.tolist()], self.type)
+        return pa.array([Decimal(number or 0).scaleb(-scale, _PRECISE) for number in values.tolist()], self.type)
 
     def from_arrow(self, column: pa.Array) -> Array:
         scale = self.type.scale
@@ -183,7 +204,7 @@ class _Total(SlotColumn):
         return values
 
 
-class _Sum(Accumulator):
+class Sum(Accumulator):
     """The sum, and how many values are in it: without any it is NULL."""
 
     def __init__(self, argument: pa.DataType, result: pa.DataType, wide: bool = False) -> None:
@@ -191,7 +212,7 @@ class _Sum(Accumulator):
         self._float = pa.types.is_floating(argument)
         self._decimal = pa.types.is_decimal(argument)
         if self._decimal:
-            total: SlotColumn = _Total("sum", pa.decimal256(76, argument.scale), object)
+            total: SlotColumn = DecimalColumn("sum", pa.decimal256(76, argument.scale), object)
         elif self._float:
             single = argument == pa.float32() and not wide
             # Adding to -0.0 changes nothing, adding to 0.0 would make 0.0 of -0.0.
@@ -215,7 +236,7 @@ class _Sum(Accumulator):
         return Values(total, count > 0)
 
 
-class _Average(_Sum):
+class Average(Sum):
     def __init__(self, argument: pa.DataType, result: pa.DataType) -> None:
         super().__init__(argument, result, wide=True)
         self._scale = argument.scale if self._decimal else 0
@@ -251,7 +272,19 @@ def _half_up(tenths: int, divisor: int) -> int:
     return sign * ((2 * abs(tenths) + 10 * divisor) // (20 * divisor))
 
 
-class _Extreme(Accumulator):
+class ChosenValue(Accumulator):
+    """One of the values of a group: its state is that value, and whether there is one."""
+
+    def result(self, state: list[Array]) -> Values:
+        return Values(state[0], state[1].astype(bool, copy=False))
+
+    def merge(self, segments: Segments, states: list[Array]) -> list[Array]:
+        base = [column.fresh(len(segments.starts)) for column in self.columns]
+        merged = self.run(segments, Rows(states[0], states[1].astype(np.int8)), base)
+        return [column[segments.ends] for column in merged]
+
+
+class Extreme(ChosenValue):
     """MIN or MAX where nothing is ever taken back."""
 
     def __init__(self, argument: pa.DataType, largest: bool) -> None:
@@ -260,7 +293,7 @@ class _Extreme(Accumulator):
         self._decimal = pa.types.is_decimal(argument)
         self._whole = not (self._objects or self._decimal or pa.types.is_floating(argument))
         if self._decimal:
-            column: SlotColumn = _Total("value", pa.decimal256(76, argument.scale), object)
+            column: SlotColumn = DecimalColumn("value", pa.decimal256(76, argument.scale), object)
         elif self._objects:
             column = SlotColumn("value", argument, object, None)
         elif self._whole:
@@ -317,16 +350,8 @@ class _Extreme(Accumulator):
         best = segments.running_max(ranks, base)
         return distinct[best if self._largest else len(distinct) - 1 - np.maximum(best, 0)]
 
-    def result(self, state: list[Array]) -> Values:
-        return Values(state[0], state[1].astype(bool, copy=False))
 
-    def merge(self, segments: Segments, states: list[Array]) -> list[Array]:
-        base = [column.fresh(len(segments.starts)) for column in self.columns]
-        merged = self.run(segments, Rows(states[0], states[1].astype(np.int8)), base)
-        return [column[segments.ends] for column in merged]
-
-
-class RetractingExtreme(_Extreme):
+class RetractingExtreme(Extreme):
     """MIN or MAX where rows are taken back. It sees each value of a group once, when it comes and when it goes, and
     keeps those that are there in order, in a list that is not stored: it is made anew of the counts of values."""
 
@@ -374,19 +399,3 @@ class RetractingExtreme(_Extreme):
 
 def _bounds(values: Array) -> tuple[int, ...]:
     return (int(values.min()), int(values.max())) if len(values) else ()
-
-
-def accumulator_of(call: AggregateCall, argument: pa.DataType | None, retracts: bool) -> Accumulator:
-    """What works out a call. ``retracts``: whether rows may be taken back."""
-    name = call.function.upper()
-    if name == "COUNT":
-        return _Count()
-    if argument is None:
-        raise ProgramError(f"{name} needs an argument.")
-    if name == "SUM":
-        return _Sum(argument, call.type)
-    if name == "AVG":
-        return _Average(argument, call.type)
-    if name in ("MIN", "MAX"):
-        return (RetractingExtreme if retracts else _Extreme)(argument, name == "MAX")
-    raise ProgramError(f"The aggregate function {name} is not known here. There are COUNT, SUM, AVG, MIN and MAX.")

@@ -74,6 +74,16 @@ class DistinctValues:
         alive = np.flatnonzero(self.table.alive[: self.table.size])
         self.table.remove(alive[self.table.key_numbers(alive, part) <= most])
 
+    def forget_groups(self, keys: list[pa.Array]) -> None:
+        """Forgets the groups with these keys."""
+        alive = np.flatnonzero(self.table.alive[: self.table.size])
+        if not keys or not len(alive):
+            self.table.remove(alive)
+            return
+        gone = set(zip(*(key.to_pylist() for key in keys), strict=True))
+        owners = zip(*(key.to_pylist() for key in self.table.keys(alive)[: len(keys)]), strict=True)
+        self.table.remove(alive[[owner in gone for owner in owners]])
+
     def everything(self) -> tuple[list[pa.Array], pa.Array]:
         """The groups and the values that they have, one column of values."""
         *keys, values = self.table.keys(np.flatnonzero(self.table.alive[: self.table.size]))

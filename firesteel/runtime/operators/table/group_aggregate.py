@@ -35,6 +35,9 @@ class GroupAggregateOperator(StreamOperator[GroupAggregate]):
         """With mini-batch: groups that were touched, whether they existed before, and their results before."""
         self._touched = np.zeros(0, bool)
 
+    def close(self) -> None:
+        self._groups.close()
+
     def on_watermark(self, watermark: int) -> None:
         self._flush()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,15 +19,17 @@ from firesteel.runtime.operators.table.accumulators import (
     RetractingExtreme,
     Rows,
     Values,
-    accumulator_of,
     numpy_of,
 )
+from firesteel.runtime.operators.table.aggregate_functions import accumulator_of
 from firesteel.runtime.operators.table.distinct import DistinctValues, floored
 from firesteel.runtime.operators.table.specs import AggregateCall
+from firesteel.runtime.operators.table.user_accumulators import objects, user_accumulator
+from firesteel.runtime.operators.table.user_functions import UserFunctions
 from firesteel.runtime.state.columnar.key_words import distinct_keys
 from firesteel.runtime.state.columnar.slots import SlotColumn, SlotTable
 
-__all__ = ["PIECE", "Advance", "Groups"]
+__all__ = ["PIECE", "Advance", "Events", "Groups"]
 
 Array = npt.NDArray[Any]
 
@@ -49,15 +52,32 @@ class Advance(NamedTuple):
     """The rows, less those that took something back from groups that were not there."""
 
 
+class Events(NamedTuple):
+    """Rows that come into the frames of their groups, or leave them, sorted by group."""
+
+    batch: pa.RecordBatch
+    signs: Array | None
+    """-1 where a row leaves; None: all come."""
+    segments: Segments
+    slots: Array
+    """Of each segment."""
+    keys: list[pa.Array]
+    """Of each segment, column by column."""
+
+
 class _Call:
     """One aggregate: where its argument is, which of the table's columns are its state."""
 
     def __init__(self, call: AggregateCall, input: pa.Schema, retracts: bool, first: int) -> None:
         self.call = call
-        self.counts_rows = call.function.upper() == "COUNT" and call.argument is None and call.filter is None
+        self.counts_rows = (
+            call.user is None and call.function.upper() == "COUNT" and call.argument is None and call.filter is None
+        )
         """COUNT(*): the number of rows of the group, which is kept anyway."""
         argument = None if call.argument is None else input.field(call.argument).type
-        self.accumulator: Accumulator = accumulator_of(call, argument, retracts)
+        self.accumulator: Accumulator = (
+            accumulator_of(call, argument, retracts) if call.user is None else user_accumulator(call.user)
+        )
         width = 0 if self.counts_rows else len(self.accumulator.columns)
         self.state = slice(first, first + width)
         self.distinct: DistinctValues | None = None
@@ -75,8 +95,9 @@ class Groups:
         retracts: bool,
         parts: Sequence[pa.DataType] = (),
         time_to_live: int | None = None,
+        extra: Sequence[SlotColumn] = (),
     ) -> None:
-        """``parts``: what a group is known by besides the key of the stream."""
+        """``parts``: what a group is known by besides the key of the stream. ``extra``: columns behind the others."""
         self._retracts = retracts
         columns = [SlotColumn("rows", pa.int64(), np.int64)]
         self.calls: list[_Call] = []
@@ -88,8 +109,13 @@ class Groups:
             if call.argument is not None and (call.distinct or isinstance(one.accumulator, RetractingExtreme)):
                 one.distinct = DistinctValues(key_types, [*parts, input.field(call.argument).type], time_to_live)
                 context.keep_columns(f"distinct {number}", one.distinct.table)
-        self.table = SlotTable(key_types, columns, parts, time_to_live)
+        self._functions = UserFunctions((call.user for call in calls), context)
+        self.table = SlotTable(key_types, [*columns, *extra], parts, time_to_live)
         context.keep_columns("groups", self.table)
+
+    def close(self) -> None:
+        """Closes users' functions."""
+        self._functions.close()
 
     def expire(self, now: int) -> None:
         """Forgets groups, and values of them, that were not changed for too long."""
@@ -158,6 +184,7 @@ class Groups:
                 if renewed:
                     for values, column in zip(base, one.accumulator.columns, strict=True):
                         values[fresh] = column.initial
+                one.accumulator.eager = with_results
                 states = one.accumulator.run(segments, self._rows(one, batch, order, signs, codes, keys), base)
                 for values, state in zip(table.values[one.state], states, strict=True):
                     values[slots] = state[last]
@@ -173,6 +200,31 @@ class Groups:
             table.put(slots[left > 0])
             table.remove(slots[left == 0])
         return Advance(order, before_counts > 0, None if signs is None else counts > 0, results, batch)
+
+    def follow(self, events: Events) -> list[Values]:
+        """Takes rows that come into frames and leave them, and gives the results after each. Unlike groups, a frame
+        that is empty for a moment goes on with the state that it has."""
+        table, slots, segments, signs = self.table, events.slots, events.segments, events.signs
+        held = table.values[0][slots]
+        counts = segments.running_counts(held) if signs is None else segments.running_sums(signs.astype(np.int64), held)
+        in_order = np.arange(segments.rows)
+        codes = segments.numbers
+        results = []
+        for one in self.calls:
+            if one.counts_rows:
+                results.append(Values(counts))
+                continue
+            if isinstance(one.accumulator, RetractingExtreme):
+                self._fill_lists(one, slots)
+            base = [values[slots] for values in table.values[one.state]]
+            rows = self._rows(one, events.batch, in_order, signs, codes, events.keys)
+            states = one.accumulator.run(segments, rows, base)
+            for values, state in zip(table.values[one.state], states, strict=True):
+                values[slots] = state[segments.ends]
+            results.append(one.accumulator.result(states))
+        table.values[0][slots] = counts[segments.ends]
+        table.put(slots)
+        return results
 
     def _fill_lists(self, one: _Call, slots: Array) -> None:
         """Makes the lists of values anew where a restart has left none."""
@@ -195,15 +247,22 @@ class Groups:
     ) -> Rows:
         """What a call gets of the batch, sorted."""
         call = one.call
-        if call.argument is None:
+        if call.user is not None:
+            columns = [batch.column(index) for index in call.arguments]
+            values = Values(objects(call.user.arguments(columns, batch.num_rows)))
+        elif call.argument is None:
             values = Values(np.zeros(0, np.int64))
         else:
             column = batch.column(call.argument)
-            values = Values(np.zeros(0, np.int64)) if call.function.upper() == "COUNT" else numpy_of(column)
+            if one.accumulator.plain_values:
+                values = Values(np.empty(len(column), object))
+                values.content[:] = column.to_pylist()
+            else:
+                values = Values(np.zeros(0, np.int64)) if call.function.upper() == "COUNT" else numpy_of(column)
             if column.null_count and values.known is None:
                 values = Values(values.content, pc.is_valid(column).to_numpy(zero_copy_only=False))
         weights = signs
-        if values.known is not None:
+        if values.known is not None and not one.accumulator.counts_nulls:
             weights = values.known.astype(np.int8) if weights is None else weights * values.known
         if call.filter is not None:
             chosen = pc.fill_null(batch.column(call.filter), False).to_numpy(zero_copy_only=False)
@@ -215,7 +274,7 @@ class Groups:
 
 
 def _named(column: SlotColumn, name: str) -> SlotColumn:
-    return type(column)(name, column.type, column.dtype, column.initial)
+    return replace(column, name=name)
 
 
 def _renewed(groups: Segments, counts: Array, slots: Array) -> tuple[Segments, Array]:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from firesteel.datastream.functions import RuntimeContext
 from firesteel.datastream.operators import Records, StreamOperator, handles
@@ -21,7 +20,9 @@ from firesteel.runtime.columns.kinds import DELETE, INSERT, data_of, kinds_of, s
 from firesteel.runtime.columns.scans import Segments
 from firesteel.runtime.context import OperatorContext
 from firesteel.runtime.operators.table.join_state import JoinSide
+from firesteel.runtime.operators.table.pairs import both_sides, known_keys, places_of, rows_or_nulls, true_rows
 from firesteel.runtime.operators.table.specs import Join
+from firesteel.runtime.operators.table.user_functions import UserFunctions
 
 __all__ = ["JoinOperator"]
 
@@ -66,7 +67,11 @@ class JoinOperator(StreamOperator[Join]):
         self._sides = (JoinSide(spec.left, spec.left_keys, left), JoinSide(spec.right, spec.right_keys, right))
         for name, side in zip(("left", "right"), self._sides, strict=True):
             context.keep_columns(name, side.table)
-        self._both = pa.schema([*spec.left, *_renamed(spec.left, spec.right)])
+        self._both = both_sides(spec.left, spec.right)
+        self._functions = UserFunctions((spec.condition,), runtime_context)
+
+    def close(self) -> None:
+        self._functions.close()
 
     def process(self, records: Records) -> None:
         if self.spec.state_ttl != (None, None):
@@ -107,13 +112,9 @@ class JoinOperator(StreamOperator[Join]):
         return self._result(batch, number, other, emitted)
 
     def _known(self, batch: pa.RecordBatch, number: int) -> Array | None:
-        keys = [batch.column(key) for key in self._keys[number]]
-        if not any(key.null_count for key in keys):
-            return None
-        known = np.ones(batch.num_rows, bool)
-        for key in keys:
-            known &= pc.is_valid(key).to_numpy(zero_copy_only=False)
-        return np.flatnonzero(known)
+        equal = self.spec.null_equal
+        keys = [batch.column(key) for at, key in enumerate(self._keys[number]) if not (equal and equal[at])]
+        return known_keys(keys, batch.num_rows)
 
     def _fulfilled(self, batch: pa.RecordBatch, number: int, places: Array, matched: Array) -> tuple[Array, Array]:
         """The matches for which the condition is true."""
@@ -121,8 +122,9 @@ class JoinOperator(StreamOperator[Join]):
             return places, matched
         own = batch.take(pa.array(places)).columns
         others = self._sides[1 - number].rows(matched)
-        joined = pa.RecordBatch.from_arrays([*own, *others] if number == 0 else [*others, *own], schema=self._both)
-        true = pc.fill_null(self.spec.condition.evaluate(joined), False).to_numpy(zero_copy_only=False)
+        now = self.context.timer_service().current_processing_time()
+        both = [*own, *others] if number == 0 else [*others, *own]
+        true = true_rows(self.spec.condition, both, self._both, now)
         return places[true], matched[true]
 
     def _of_outer_side(self, kinds: Array, signs: Array, met: Array, places: Array, matched: Array) -> _Emitted:
@@ -185,30 +187,10 @@ class JoinOperator(StreamOperator[Join]):
         times = np.where(others >= 0, other.counts[others], 1)
         if (times != 1).any():
             own, others, kinds = np.repeat(own, times), np.repeat(others, times), np.repeat(kinds, times)
-        mine = batch.take(_places(own)).columns
+        mine = batch.take(places_of(own)).columns
         if self._filters:
             columns = mine if number == 0 else other.rows(others)
         else:
-            theirs = _with_nulls(other, others)
+            theirs = rows_or_nulls(other, others)
             columns = [*mine, *theirs] if number == 0 else [*theirs, *mine]
         return with_kinds(pa.RecordBatch.from_arrays(columns, schema=self.spec.schema), kinds if kinds.any() else None)
-
-
-def _places(rows: Array) -> pa.Array:
-    nobody = rows < 0
-    return pa.array(rows, mask=nobody) if nobody.any() else pa.array(rows)
-
-
-def _with_nulls(side: JoinSide, slots: Array) -> list[pa.Array]:
-    """The rows of some slots; NULLs for -1."""
-    there = slots >= 0
-    if there.all():
-        return side.rows(slots)
-    place = np.cumsum(there) - 1
-    places = pa.array(place, mask=~there)
-    return [column.take(places) for column in side.rows(slots[there])]
-
-
-def _renamed(left: pa.Schema, right: pa.Schema) -> list[pa.Field]:
-    """The right columns under names that the left one does not have."""
-    return [field.with_name(f"{field.name}_right") if field.name in left.names else field for field in right]

@@ -19,12 +19,19 @@ Array = npt.NDArray[Any]
 
 
 class JoinSide:
-    """A slot for each distinct row: how often it is there, and how many rows of the other side it has met."""
+    """A slot for each distinct row: how often it is there, and how many rows of the other side it has met. Rows are
+    found by their keys, and by the columns ``near`` behind them."""
 
-    def __init__(self, schema: pa.Schema, keys: tuple[int, ...], time_to_live: int | None = None) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        keys: tuple[int, ...],
+        time_to_live: int | None = None,
+        near: tuple[int, ...] = (),
+    ) -> None:
         self._keys = keys
         self._schema = schema
-        self._others = [at for at in range(len(schema)) if at not in keys]
+        self._others = [*near, *(at for at in range(len(schema)) if at not in (*keys, *near))]
         # A key may use a column twice.
         self._key_types = [schema.field(key).type for key in keys]
         self.table = SlotTable(
@@ -33,7 +40,7 @@ class JoinSide:
             [schema.field(at).type for at in self._others],
             time_to_live,
         )
-        self._chains = Chains(self.table, self._key_types)
+        self._chains = Chains(self.table, [*self._key_types, *(schema.field(at).type for at in near)])
 
     @property
     def counts(self) -> Array:
@@ -66,6 +73,11 @@ class JoinSide:
         places, slots = self._chains.matches(keys, rows)
         there = self.counts[slots] > 0
         return places[there], slots[there]
+
+    def numbers(self, slots: Array, column: int) -> Array:
+        """A column of some rows, which are whole numbers and never NULL; counted among those that are no keys."""
+        width = len(self._keys) + len(self._others)
+        return self.table.key_numbers(slots, column % width if column < 0 else len(self._keys) + column)
 
     def rows(self, slots: Array) -> list[pa.Array]:
         """The columns of some rows."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, cast
 
 import numpy as np
@@ -24,7 +25,7 @@ from firesteel.runtime.operators.table.specs import Order, Rank
 from firesteel.runtime.state.columnar.key_words import distinct_keys
 from firesteel.runtime.state.columnar.slots import SlotColumn, SlotTable
 
-__all__ = ["RankOperator"]
+__all__ = ["Entry", "RankOperator", "RowLists", "row_places", "row_tuples"]
 
 Array = npt.NDArray[Any]
 Entry = tuple[Any, tuple[Any, ...]]
@@ -32,27 +33,33 @@ Entry = tuple[Any, tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
-class _Lists(SlotColumn):
+class RowLists(SlotColumn):
     """Rows in order. In the store they are lists of structs; what they are ordered by is worked out again."""
 
     order: tuple[Order, ...] = ()
 
     @staticmethod
-    def of(spec: Rank) -> _Lists:
-        fields = [pa.field(f"c{at}", field.type) for at, field in enumerate(spec.input)]
-        return _Lists("rows", pa.list_(pa.struct(fields)), object, None, spec.order)
+    def of(input: pa.Schema, order: tuple[Order, ...]) -> RowLists:
+        """Of rows with these columns."""
+        fields = [pa.field(f"c{at}", field.type) for at, field in enumerate(input)]
+        return RowLists("rows", pa.list_(pa.struct(fields)), object, None, order)
 
     def to_arrow(self, values: Array) -> pa.Array:
-        names = [f"c{at}" for at in range(self.type.value_type.num_fields)]  # type: ignore[union-attr]
-        lists = [
-            None if entries is None else [dict(zip(names, row, strict=True)) for _, row in entries]
-            for entries in values.tolist()
-        ]
-        return pa.array(lists, self.type)
+        lists = values.tolist()
+        fields = list(self.type.value_type)  # type: ignore[union-attr]
+        rows = [row for entries in lists if entries is not None for _, row in entries]
+        columns = zip(*rows, strict=True) if rows else ([] for _ in fields)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+        lengths = [0 if entries is None else len(entries) for entries in lists]
+        ends = np.concatenate((np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)))
+        # A list that is NULL has no place to begin.
+        missing = np.array([*(entries is None for entries in lists), False], bool)
+        structs = pa.StructArray.from_arrays(arrays, fields=fields)
+        return pa.ListArray.from_arrays(pa.array(ends, mask=missing), structs, self.type)
 
     def from_arrow(self, column: pa.Array) -> Array:
         columns = column.flatten().flatten()
-        entries = list(zip(_places(columns, self.order), _rows(columns), strict=True))
+        entries = list(zip(row_places(columns, self.order), row_tuples(columns), strict=True))
         lists = np.empty(len(column), object)
         at = 0
         for number, length in enumerate(pc.fill_null(pc.list_value_length(column), 0).to_pylist()):
@@ -61,13 +68,17 @@ class _Lists(SlotColumn):
         return lists
 
 
-def _places(columns: list[pa.Array], order: tuple[Order, ...]) -> list[Any]:
+def row_places(columns: list[pa.Array], order: tuple[Order, ...]) -> list[Any]:
     """What each row is ordered by."""
+    if not order:
+        # All are equal.
+        return [()] * (len(columns[0]) if columns else 0)
     parts = [_ordered_by(columns[one.column], one) for one in order]
     return parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
 
 
-def _rows(columns: list[pa.Array]) -> list[tuple[Any, ...]]:
+def row_tuples(columns: list[pa.Array]) -> list[tuple[Any, ...]]:
+    """Rows as Python has them."""
     return list(zip(*(column.to_pylist() for column in columns), strict=True))
 
 
@@ -107,23 +118,18 @@ class RankOperator(StreamOperator[Rank]):
     def open(self, runtime_context: RuntimeContext) -> None:
         spec, context = self.spec, cast(OperatorContext, runtime_context)
         key_types = [spec.input.field(key).type for key in spec.keys]
-        self._table = SlotTable(key_types, [_Lists.of(spec)], time_to_live=spec.state_ttl)
+        self._table = SlotTable(key_types, [RowLists.of(spec.input, spec.order)], time_to_live=spec.state_ttl)
         context.keep_columns("partitions", self._table)
-        self._out: list[tuple[int, tuple[Any, ...]]] = []
+        self._out = _Changes(spec.schema, spec.with_rank)
 
     def process(self, records: Records) -> None:
         if self.spec.state_ttl is not None:
             self._table.expire(self.context.timer_service().current_processing_time())
         for batch in records.values:
             self._process(batch)
-        if self._out:
-            out, self._out = self._out, []
-            rows = zip(*(row for _, row in out), strict=True)
-            fields = list(self.spec.schema)
-            columns = [pa.array(column, field.type) for column, field in zip(rows, fields, strict=True)]
-            kinds = np.array([kind for kind, _ in out], np.int8)
-            result = pa.RecordBatch.from_arrays(columns, schema=self.spec.schema)
-            self.context.emit([with_kinds(result, kinds if kinds.any() else None)])
+        result = self._out.taken()
+        if result is not None:
+            self.context.emit([result])
 
     def _process(self, whole: pa.RecordBatch) -> None:
         spec, table = self.spec, self._table
@@ -138,7 +144,7 @@ class RankOperator(StreamOperator[Rank]):
                 batch, codes = batch.take(pa.array(chosen)), codes[chosen]
         if not batch.num_rows:
             return
-        places, rows = _places(batch.columns, spec.order), _rows(batch.columns)
+        places, rows = row_places(batch.columns, spec.order), row_tuples(batch.columns)
         signs = [True] * len(rows) if kinds is None else [kind in (INSERT, UPDATE_AFTER) for kind in kinds.tolist()]
         touched = slots[codes]
         for slot, place, row, adds in zip(touched.tolist(), places, rows, signs, strict=True):
@@ -156,6 +162,8 @@ class RankOperator(StreamOperator[Rank]):
 
     def _promising(self, batch: pa.RecordBatch, codes: Array, lists: Array) -> Array | None:
         """The rows that may get into the lists of their partitions; None: perhaps all."""
+        if not self.spec.order:
+            return None
         order = self.spec.order[0]
         content, known = numpy_of(batch.column(order.column))
         if content.dtype == object or known is not None:
@@ -180,6 +188,8 @@ class RankOperator(StreamOperator[Rank]):
     def _insert(self, entries: list[Entry], entry: Entry) -> None:
         spec = self.spec
         end = spec.end
+        if len(entries) >= end and not spec.retracts and not spec.last_wins and not entry[0] < entries[-1][0]:
+            return
         # Behind those that are equal, unless the last one wins.
         at = bisect_right(entries, entry[0], key=lambda known: known[0])
         if spec.last_wins:
@@ -206,26 +216,57 @@ class RankOperator(StreamOperator[Rank]):
 
     def _tell(self, before: list[Entry], after: list[Entry]) -> None:
         """What a change of the list means for the result."""
-        spec, out = self.spec, self._out
+        spec, tell = self.spec, self._out.add
         if not spec.with_rank and spec.end > 1:
             gone, come = _difference(before, after)
-            out.extend((DELETE, entry[1]) for entry in gone)
-            out.extend((INSERT, entry[1]) for entry in come)
+            for entry in gone:
+                tell(DELETE, entry[1], 0)
+            for entry in come:
+                tell(INSERT, entry[1], 0)
             return
-        for at in range(max(len(before), len(after))):
-            rank = (spec.start + at,) if spec.with_rank else ()
-            was = before[at][1] if at < len(before) else None
-            now = after[at][1] if at < len(after) else None
-            if was == now and was is not None:
-                continue
+        rank = spec.start
+        for was, now in zip_longest(before, after):
             if was is None:
-                out.append((INSERT, (*cast(tuple[Any, ...], now), *rank)))
+                tell(INSERT, now[1], rank)
             elif now is None:
-                out.append((DELETE, (*was, *rank)))
-            else:
+                tell(DELETE, was[1], rank)
+            elif was is not now and was[1] != now[1]:
                 if spec.update_before:
-                    out.append((UPDATE_BEFORE, (*was, *rank)))
-                out.append((UPDATE_AFTER, (*now, *rank)))
+                    tell(UPDATE_BEFORE, was[1], rank)
+                tell(UPDATE_AFTER, now[1], rank)
+            rank += 1
+
+
+class _Changes:
+    """Rows of the result, of which many are the same rows at other places: each is made into columns once."""
+
+    def __init__(self, schema: pa.Schema, with_rank: bool) -> None:
+        self._schema, self._with_rank = schema, with_rank
+        self._kinds: list[int] = []
+        self._rows: list[tuple[Any, ...]] = []
+        self._ranks: list[int] = []
+
+    def add(self, kind: int, row: tuple[Any, ...], rank: int) -> None:
+        self._kinds.append(kind)
+        self._rows.append(row)
+        self._ranks.append(rank)
+
+    def taken(self) -> pa.RecordBatch | None:
+        """All of them; none are left."""
+        rows, ranks, kinds = self._rows, self._ranks, np.array(self._kinds, np.int8)
+        if not rows:
+            return None
+        self._kinds, self._rows, self._ranks = [], [], []
+        different = {id(row): row for row in rows}
+        numbers = {number: at for at, number in enumerate(different)}
+        places = pa.array([numbers[id(row)] for row in rows])
+        fields = list(self._schema)[: -1 if self._with_rank else None]
+        values = zip(*different.values(), strict=True)
+        columns = [pa.array(column, field.type).take(places) for column, field in zip(values, fields, strict=True)]
+        if self._with_rank:
+            columns.append(pa.array(ranks, self._schema.field(len(fields)).type))
+        batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        return with_kinds(batch, kinds if kinds.any() else None)
 
 
 def _difference(before: list[Entry], after: list[Entry]) -> tuple[list[Entry], list[Entry]]:

@@ -1,7 +1,7 @@
 """Keys as words: each column of a key becomes 64-bit numbers, equal where its values are equal, and comes back.
 
-Numbers and times are their own words. Texts, bytes and decimals get numbers of their own, which are remembered. NULL is
-a bit of one more word, which exists once a NULL has come.
+Numbers and times are their own words. Texts, bytes, decimals, arrays, maps and rows get numbers of their own, which are
+remembered. NULL is a bit of one more word, which exists once a NULL has come.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from firesteel.runtime.columns.nested import encode_nested, is_nested, plain
 from firesteel.runtime.state.columnar.index import WordIndex, Words
 
 __all__ = ["KeyIndex", "distinct_keys"]
@@ -54,6 +55,11 @@ def distinct_keys(columns: Sequence[pa.Array], rows: int) -> tuple[npt.NDArray[n
 def _encoded(column: pa.Array) -> pa.DictionaryArray:
     if isinstance(column, pa.DictionaryArray):
         column = column.cast(column.type.value_type)
+    if is_nested(column.type):
+        return encode_nested(column)
+    if pa.types.is_floating(column.type):
+        # -0.0 becomes 0.0, as in the index: two keys for one slot would overwrite each other.
+        column = pc.add(column, pa.scalar(0.0, column.type))
     return pc.dictionary_encode(column, null_encoding="encode")
 
 
@@ -100,21 +106,25 @@ class _Interned:
 
     def words(self, column: pa.Array) -> npt.NDArray[np.int64]:
         values = column.to_pylist()
+        keys = list(map(plain, values)) if is_nested(self._type) else values
         numbers = self._numbers
-        found = list(map(numbers.get, values))
+        found = list(map(numbers.get, keys))
         if None in found:
             for at, number in enumerate(found):
                 if number is None:
-                    number = numbers.get(values[at])
+                    number = numbers.get(keys[at])
                     if number is None:
-                        number = numbers[values[at]] = len(numbers)
+                        number = numbers[keys[at]] = len(numbers)
                         self._values.append(values[at])
                     found[at] = number
         return np.array(found, np.int64)
 
     def values(self, words: npt.NDArray[np.int64], nulls: npt.NDArray[np.bool_] | None) -> pa.Array:
-        known = self._values
-        return pa.array([known[word] for word in words.tolist()], self._type)
+        known, numbers = self._values, words.tolist()
+        if nulls is None:
+            return pa.array([known[number] for number in numbers], self._type)
+        pairs = zip(numbers, nulls.tolist(), strict=True)
+        return pa.array([None if missing else known[number] for number, missing in pairs], self._type)
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -181,12 +191,7 @@ class KeyIndex:
         found = []
         for bit, column in enumerate(self._columns):
             nulls = (words[-1] >> bit & 1).astype(bool) if self._nulls else None
-            if isinstance(column, _Interned) and nulls is not None and nulls.any():
-                values = np.full(len(slots), None, object)
-                values[~nulls] = column.values(words[bit][~nulls], None).to_pylist()
-                found.append(pa.array(values, self._kinds[bit]))
-            else:
-                found.append(column.values(words[bit], nulls))
+            found.append(column.values(words[bit], nulls))
         return found
 
     def keep(self, slots: npt.NDArray[np.int64]) -> None:

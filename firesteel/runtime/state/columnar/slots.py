@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from firesteel.durable.cells import SEGMENT as NUMBER
 from firesteel.durable.cells import damaged
+from firesteel.runtime.columns.nested import from_plain, is_nested, plain
 from firesteel.runtime.columns.packing import pack, unpack
 from firesteel.runtime.state.columnar.index import grown
 from firesteel.runtime.state.columnar.key_words import KeyIndex
@@ -74,6 +75,7 @@ class SlotColumn:
 
 class SlotTable:
     """
+    >>> from firesteel.runtime.state.store import MemoryStore
     >>> store, shape = MemoryStore(), {}
     >>> table = SlotTable([pa.string()], [SlotColumn("count", pa.int64(), np.int64)])
     >>> table.attach(b"counts", store, shape)
@@ -235,9 +237,11 @@ class SlotTable:
         else:
             parts = [_as_tuple(key, self._key_width) for key in keys]
         rows = [(*key, True, *content) for key, content in zip(parts, contents, strict=True)]
-        columns = [
-            pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), self._schema, strict=True)
-        ]
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        for at, kind in enumerate(self._key_types):
+            if is_nested(kind):
+                columns[at] = [from_plain(value, kind) for value in columns[at]]
+        columns = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
         self._dirty[self._load(pa.RecordBatch.from_arrays(columns, schema=self._schema))] = True
 
     # Writing
@@ -346,6 +350,10 @@ class SlotTable:
         width = len(self._key_types)
         for at in range(0, len(alive), _FIRST):
             columns = [column.to_pylist() for column in self._batch(alive[at : at + _FIRST]).columns]
+            for number, kind in enumerate(self._key_types):
+                if is_nested(kind):
+                    # A savepoint's rows are found by their keys.
+                    columns[number] = list(map(plain, columns[number]))
             count = len(columns[width])
             keys = _keys(columns[: self._key_width], count)
             if self._key_width < width:

@@ -1,12 +1,15 @@
-"""The tree that the parser makes: what was written, and where. Names are not looked up and nothing has a type yet."""
+"""Expressions as they are written."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from firesteel.table.sql.source import Span
+from firesteel.table.sql.syntax.base import Node
 from firesteel.table.types.data_types import DataType
+
+if TYPE_CHECKING:
+    from firesteel.table.sql.syntax.queries import Query
 
 __all__ = [
     "ArrayConstructor",
@@ -15,57 +18,30 @@ __all__ = [
     "Case",
     "Cast",
     "Constant",
-    "Cte",
-    "DerivedTable",
     "Descriptor",
     "Exists",
     "FieldAccess",
     "FunctionCall",
-    "GroupingSets",
-    "Hint",
     "InList",
     "InQuery",
     "Interval",
     "IsTest",
     "ItemAccess",
-    "Join",
     "Like",
     "MapConstructor",
-    "MatchRecognize",
     "Name",
     "NamedArgument",
-    "Node",
     "OrderItem",
     "Over",
-    "PatternNode",
     "Quantified",
-    "Query",
-    "Relation",
     "RowConstructor",
-    "Select",
-    "SelectItem",
-    "SetOperation",
     "Star",
     "Subquery",
     "Symbol",
     "TableArgument",
-    "TableFunction",
-    "TableName",
     "Unary",
-    "Unnest",
-    "Values",
     "WindowFrame",
 ]
-
-
-@dataclass(frozen=True)
-class Node:
-    """Something that was written, and where."""
-
-    span: Span = field(kw_only=True, compare=False, repr=False)
-
-
-# Expressions.
 
 
 @dataclass(frozen=True)
@@ -241,6 +217,8 @@ class FunctionCall(Node):
     """Of the JSON functions: RETURNING and what happens ON EMPTY, ON ERROR."""
     bare: bool = False
     """Written without parentheses: CURRENT_DATE."""
+    user: Any = None
+    """The user's function that the name means."""
 
 
 @dataclass(frozen=True)
@@ -326,169 +304,3 @@ class Quantified(Node):
     operand: Node
     every: bool
     query: Query
-
-
-# Relations.
-
-
-@dataclass(frozen=True)
-class Hint(Node):
-    """``STATE_TTL('a' = '1d')``."""
-
-    name: str
-    options: tuple[tuple[str, str], ...]
-    words: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Relation(Node):
-    """What FROM may name."""
-
-    alias: str | None = None
-    column_aliases: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableName(Relation):
-    """A table by name."""
-
-    name: Name
-    hints: tuple[Hint, ...] = ()
-    as_of: Node | None = None
-    """``FOR SYSTEM_TIME AS OF``."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DerivedTable(Relation):
-    """A query in FROM."""
-
-    query: Query
-    lateral: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableFunction(Relation):
-    """``TABLE(TUMBLE(...))``, ``LATERAL TABLE(f(a))``."""
-
-    call: FunctionCall
-    lateral: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Unnest(Relation):
-    """``UNNEST(array)``."""
-
-    expression: Node
-    ordinality: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Join(Relation):
-    """Two relations. ``kind``: INNER, LEFT, RIGHT, FULL, CROSS, COMMA."""
-
-    left: Node
-    right: Node
-    kind: str
-    natural: bool = False
-    condition: Node | None = None
-    using: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class PatternNode(Node):
-    """A part of a row pattern: ``kind`` is variable, sequence, alternative, permute, exclusion or quantified."""
-
-    kind: str
-    items: tuple[PatternNode, ...] = ()
-    variable: str = ""
-    least: int = 1
-    most: int | None = 1
-    greedy: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class MatchRecognize(Relation):
-    """Patterns in the rows of a relation."""
-
-    input: Node
-    partition: tuple[Node, ...]
-    order: tuple[OrderItem, ...]
-    measures: tuple[SelectItem, ...]
-    all_rows: bool
-    skip: tuple[str, str | None]
-    """NEXT ROW, PAST LAST ROW, FIRST or LAST with a variable."""
-    pattern: PatternNode
-    within: Node | None
-    subsets: tuple[tuple[str, tuple[str, ...]], ...]
-    definitions: tuple[tuple[str, Node], ...]
-
-
-# Queries.
-
-
-@dataclass(frozen=True)
-class SelectItem(Node):
-    """``a AS b``."""
-
-    expression: Node
-    alias: str | None
-
-
-@dataclass(frozen=True)
-class GroupingSets(Node):
-    """``GROUPING SETS``, ``ROLLUP`` or ``CUBE``; an element is a tuple of expressions or another of these."""
-
-    kind: str
-    elements: tuple[tuple[Node, ...] | GroupingSets, ...]
-
-
-@dataclass(frozen=True)
-class Select(Node):
-    """``SELECT ... FROM ... WHERE ...``."""
-
-    items: tuple[SelectItem, ...]
-    distinct: bool
-    source: Node | None
-    where: Node | None
-    group_by: tuple[Node, ...] | None
-    having: Node | None
-    windows: tuple[tuple[str, Over], ...]
-    qualify: Node | None
-    hints: tuple[Hint, ...]
-
-
-@dataclass(frozen=True)
-class Values(Node):
-    """``VALUES (1, 'a'), (2, 'b')``."""
-
-    rows: tuple[RowConstructor, ...]
-
-
-@dataclass(frozen=True)
-class SetOperation(Node):
-    """``a UNION ALL b``."""
-
-    operator: str
-    all: bool
-    left: Node
-    right: Node
-
-
-@dataclass(frozen=True)
-class Cte(Node):
-    """A named query of WITH."""
-
-    name: str
-    columns: tuple[str, ...]
-    query: Query
-
-
-@dataclass(frozen=True)
-class Query(Node):
-    """``WITH ... body ORDER BY ... LIMIT ...``; the body is a Select, Values, SetOperation, TableName or Query."""
-
-    body: Node
-    ctes: tuple[Cte, ...] = ()
-    order: tuple[OrderItem, ...] = ()
-    limit: Node | None = None
-    offset: Node | None = None

@@ -1,0 +1,1 @@
+"""Formats of tables: from bytes to batches of columns, and back."""

@@ -1,0 +1,3 @@
+"""Batch mode: plans on Spark SQL."""
+
+__all__: list[str] = []

@@ -1,0 +1,61 @@
+"""Methods of expressions about times, and intervals by their units."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, cast
+
+from firesteel.errors import ProgramError
+from firesteel.table.expression_methods.calls import NOWHERE, HoldsNode, TimeIntervalUnit, property_of
+from firesteel.table.logical.literals import python_literal
+from firesteel.table.sql.syntax import Constant
+from firesteel.table.types.data_types import DataType, DayTimeIntervalType, YearMonthIntervalType
+
+if TYPE_CHECKING:
+    from firesteel.table.expression import Expression
+
+__all__ = ["TimeMethods"]
+
+
+def _span(unit: str, factor: int, months: bool = False) -> Expression:
+    """``lit(3).minutes``."""
+
+    def make(self: HoldsNode) -> Expression:
+        node = self._node
+        value = node.value.value if isinstance(node, Constant) and node.kind == "python" else None
+        if not isinstance(value, int):
+            raise ProgramError(f"lit(n).{unit} takes a whole number.")
+        kind: DataType
+        if months:
+            kind = YearMonthIntervalType(is_nullable=False)
+            return self._made(Constant("python", python_literal(value * factor, kind), span=NOWHERE))
+        kind = DayTimeIntervalType(is_nullable=False)
+        span = datetime.timedelta(milliseconds=value * factor)
+        return self._made(Constant("python", python_literal(span, kind), span=NOWHERE))
+
+    return cast("Expression", property(make, doc=f"An interval of that many {unit}."))
+
+
+class TimeMethods(HoldsNode):
+    """Of expressions that are times, or numbers of units of time.
+
+    >>> from firesteel.table.expressions import col
+    >>> col("a").extract(TimeIntervalUnit.DAY)
+    <Expression EXTRACT(Symbol, a)>
+    """
+
+    to_date = property_of("TO_DATE")
+    to_timestamp = property_of("TO_TIMESTAMP")
+    year = years = _span("years", 12, months=True)
+    quarter = quarters = _span("quarters", 3, months=True)
+    month = months = _span("months", 1, months=True)
+    week = weeks = _span("weeks", 604_800_000)
+    day = days = _span("days", 86_400_000)
+    hour = hours = _span("hours", 3_600_000)
+    minute = minutes = _span("minutes", 60_000)
+    second = seconds = _span("seconds", 1000)
+    milli = millis = _span("milliseconds", 1)
+
+    def extract(self, time_interval_unit: TimeIntervalUnit) -> Expression:
+        """A part of a date or time."""
+        return self._called("EXTRACT", time_interval_unit, self)

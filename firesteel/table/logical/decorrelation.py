@@ -1,0 +1,235 @@
+"""Queries that refer to the query around them: what ties them to it is pulled out of them.
+
+``SELECT ... FROM u WHERE u.k = t.k`` inside a query over t becomes ``SELECT ..., k FROM u`` and the condition ``k =
+t.k``, which a join can check. An aggregate gets the columns of the condition as further keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from firesteel.table.logical.expressions import Call, Expression, InputRef, OuterRef, columns_of, parts_of, rewrite
+from firesteel.table.logical.joins import all_of, conjuncts, joined
+from firesteel.table.logical.plan import Aggregate, Filter, Join, Plan, Project, unique_names
+from firesteel.table.types.data_types import BooleanType, DataType
+
+__all__ = ["CorrelationError", "Pulled", "equalities", "is_correlated", "map_outer", "pulled"]
+
+
+_BOOLEAN = BooleanType()
+
+
+class CorrelationError(Exception):
+    """A query that cannot be freed from the one around it. The resolver adds the place."""
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """A query on its own, and conditions over its columns and those of the query around (:class:`OuterRef`). Columns
+    that only the conditions need stand behind those of the query."""
+
+    plan: Plan
+    conditions: tuple[Expression, ...] = ()
+
+
+def _is_outer(expression: Expression) -> bool:
+    return any(isinstance(part, OuterRef) for part in parts_of(expression))
+
+
+def _expressions(value: Any) -> Iterator[Expression]:
+    """All expressions of a plan, or of one of its fields."""
+    if isinstance(value, Expression):
+        yield value
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _expressions(each)
+    elif isinstance(value, Plan):
+        for each in fields(value):
+            yield from _expressions(getattr(value, each.name))
+
+
+def is_correlated(plan: Plan) -> bool:
+    return any(map(_is_outer, _expressions(plan)))
+
+
+def map_outer(plan: Plan, place: Callable[[int], int]) -> Plan:
+    """The query with other places for the columns of the query around."""
+    if not is_correlated(plan):
+        return plan
+
+    def moved(part: Expression) -> Expression | None:
+        return OuterRef(place(part.index), part.type) if isinstance(part, OuterRef) else None
+
+    def mapped(value: Any) -> Any:
+        if isinstance(value, Expression):
+            return rewrite(value, moved)
+        if isinstance(value, tuple) and type(value) is tuple:
+            return tuple(map(mapped, value))
+        if isinstance(value, Plan):
+            return replace(value, **{each.name: mapped(getattr(value, each.name)) for each in fields(value)})
+        return value
+
+    found: Plan = mapped(plan)
+    return found
+
+
+def pulled(plan: Plan) -> Pulled:
+    """The query without references to the one around it."""
+    if not is_correlated(plan):
+        return Pulled(plan)
+    if isinstance(plan, Filter):
+        return _of_filter(plan)
+    if isinstance(plan, Project):
+        return _of_project(plan)
+    if isinstance(plan, Aggregate):
+        return _of_aggregate(plan)
+    if isinstance(plan, Join) and plan.kind == "INNER":
+        return _of_join(plan)
+    if isinstance(plan, Join) and plan.kind in ("SEMI", "ANTI") and not is_correlated(plan.right):
+        return _of_semi_join(plan)
+    raise CorrelationError(f"a reference to the query around inside {type(plan).__name__}")
+
+
+def _of_filter(plan: Filter) -> Pulled:
+    below = pulled(plan.input)
+    own = [part for part in conjuncts(plan.condition) if not _is_outer(part)]
+    tied = [part for part in conjuncts(plan.condition) if _is_outer(part)]
+    condition = all_of(own)
+    result = Filter(below.plan, condition) if condition is not None else below.plan
+    return Pulled(result, (*below.conditions, *tied))
+
+
+def _of_project(plan: Project) -> Pulled:
+    if any(map(_is_outer, plan.expressions)):
+        raise CorrelationError("a column of the query around outside of WHERE")
+    below = pulled(plan.input)
+    expressions, conditions = _with_needed(below, list(plan.expressions))
+    added = len(expressions) - len(plan.expressions)
+    names = unique_names([*plan.names, *(f"$c{index}" for index in range(added))])
+    return Pulled(Project(below.plan, tuple(expressions), names), conditions)
+
+
+def _with_needed(below: Pulled, expressions: list[Expression]) -> tuple[list[Expression], tuple[Expression, ...]]:
+    """Expressions with the columns that the conditions need behind them, and the conditions over these."""
+    place: dict[int, int] = {}
+    for index in dict.fromkeys(index for each in below.conditions for index in columns_of(each)):
+        column = InputRef(index, below.plan.types[index])
+        if column not in expressions:
+            expressions.append(column)
+        place[index] = expressions.index(column)
+
+    def moved(part: Expression) -> Expression | None:
+        return InputRef(place[part.index], part.type) if isinstance(part, InputRef) else None
+
+    return expressions, tuple(rewrite(each, moved) for each in below.conditions)
+
+
+def equalities(conditions: tuple[Expression, ...]) -> list[tuple[Expression, Expression]]:
+    """Of conditions that are equalities all: what the query has, and what the query around has."""
+    found = []
+    for each in conditions:
+        pair = _equality(each)
+        if pair is None:
+            raise CorrelationError("a comparison with the query around that is no equality, below an aggregate,")
+        found.append(pair)
+    return found
+
+
+def _equality(condition: Expression) -> tuple[Expression, Expression] | None:
+    if isinstance(condition, Call) and condition.function == "=":
+        for own, other in (condition.args, condition.args[::-1]):
+            if not _is_outer(own) and _is_outer(other) and not list(columns_of(other)):
+                return own, other
+    return None
+
+
+def _of_aggregate(plan: Aggregate) -> Pulled:
+    below = pulled(plan.input)
+    pairs = equalities(below.conditions)
+    expressions: list[Expression] = list(below.plan.refs())
+    places = []
+    for own, _ in pairs:
+        if own not in expressions:
+            expressions.append(own)
+        places.append(expressions.index(own))
+    names = unique_names([*below.plan.names, *(f"$k{at}" for at in range(len(expressions) - len(below.plan.names)))])
+    source = below.plan if len(names) == len(below.plan.names) else Project(below.plan, tuple(expressions), names)
+    added = [place for place in dict.fromkeys(places) if place not in plan.keys]
+    keys = (*plan.keys, *added)
+    width = len(plan.keys)
+    key_names = [*plan.names[:width], *(f"$k{at}" for at in range(len(added)))]
+    groups = Aggregate(source, keys, plan.calls, unique_names([*key_names, *plan.names[width:]]))
+    # The new keys belong behind everything else.
+    refs = groups.refs()
+    order = [*refs[:width], *refs[len(keys) :], *refs[width : len(keys)]]
+    result = Project(groups, tuple(order), unique_names([groups.names[each.index] for each in order]))
+    conditions = []
+    for (own, other), place in zip(pairs, places, strict=True):
+        at = order.index(refs[keys.index(place)])
+        conditions.append(Call("=", (InputRef(at, own.type), other), _equal_type(own, other)))
+    return Pulled(result, tuple(conditions))
+
+
+def _equal_type(own: Expression, other: Expression) -> DataType:
+    from_both = own.type.is_nullable or other.type.is_nullable
+    return _BOOLEAN.with_nullability(from_both)
+
+
+def _of_join(plan: Join) -> Pulled:
+    left, right = pulled(plan.left), pulled(plan.right)
+    width, grown = len(plan.left.names), len(left.plan.names)
+    parts = conjuncts(plan.condition)
+
+    def moved(part: Expression) -> Expression | None:
+        if isinstance(part, InputRef) and part.index >= width:
+            return InputRef(part.index - width + grown, part.type)
+        return None
+
+    def of_right(part: Expression) -> Expression | None:
+        return InputRef(part.index + grown, part.type) if isinstance(part, InputRef) else None
+
+    keys = [
+        Call(
+            "IS NOT DISTINCT FROM" if plan.null_equal and plan.null_equal[at] else "=",
+            (InputRef(one, plan.left.types[one]), InputRef(other + grown, plan.right.types[other])),
+            _BOOLEAN,
+        )
+        for at, (one, other) in enumerate(zip(plan.left_keys, plan.right_keys, strict=True))
+    ]
+    own = [rewrite(part, moved) for part in parts if not _is_outer(part)]
+    tied = [rewrite(part, moved) for part in parts if _is_outer(part)]
+    whole = joined(left.plan, right.plan, "INNER", all_of([*keys, *own]))
+    conditions = [*left.conditions, *(rewrite(each, of_right) for each in right.conditions), *tied]
+    # The columns of the query first, then those that were added to either side.
+    refs = whole.refs()
+    added_left = refs[width:grown]
+    first_right = refs[grown : grown + len(plan.right.names)]
+    order = [*refs[:width], *first_right, *added_left, *refs[grown + len(plan.right.names) :]]
+    if order == refs:
+        return Pulled(whole, tuple(conditions))
+    names = unique_names([whole.names[each.index] for each in order])
+    place = {each.index: at for at, each in enumerate(order)}
+
+    def reordered(part: Expression) -> Expression | None:
+        return InputRef(place[part.index], part.type) if isinstance(part, InputRef) else None
+
+    return Pulled(Project(whole, tuple(order), names), tuple(rewrite(each, reordered) for each in conditions))
+
+
+def _of_semi_join(plan: Join) -> Pulled:
+    if plan.condition is not None and _is_outer(plan.condition):
+        raise CorrelationError("a reference to the query two levels around")
+    left = pulled(plan.left)
+    width, grown = len(plan.left.names), len(left.plan.names)
+
+    def moved(part: Expression) -> Expression | None:
+        if isinstance(part, InputRef) and part.index >= width:
+            return InputRef(part.index - width + grown, part.type)
+        return None
+
+    condition = rewrite(plan.condition, moved) if plan.condition is not None else None
+    return Pulled(
+        replace(plan, left=left.plan, condition=condition, column_names=left.plan.names), tuple(left.conditions)
+    )

@@ -1,0 +1,109 @@
+"""Hints of a query: ``/*+ STATE_TTL('o' = '1d') */``, ``/*+ LOOKUP('table' = 'c') */``, and OPTIONS of a table."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from firesteel.common.parsing import parse_duration_ms
+from firesteel.errors import ConfigurationError
+from firesteel.table.logical.plan import Aggregate, Join, Plan, Project, Scan
+from firesteel.table.sql import syntax
+from firesteel.table.sql.errors import SqlValidationError, near_names
+
+__all__ = ["Hints", "with_options", "with_state_ttl"]
+
+_JOIN_HINTS = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP", "MULTI_JOIN")
+"""What they ask for a stream has no choice in, so they change nothing, as in Flink."""
+_KNOWN = ("STATE_TTL", "LOOKUP", "OPTIONS", *_JOIN_HINTS)
+
+
+class Hints:
+    """The hints of the SELECT at hand; those of the queries around it mean nothing to it."""
+
+    def __init__(self, text: str | None) -> None:
+        self._text = text
+        self._frames: list[tuple[syntax.Hint, ...]] = []
+
+    def begin(self, hints: tuple[syntax.Hint, ...]) -> None:
+        """A SELECT begins."""
+        for hint in hints:
+            if hint.name not in _KNOWN:
+                near = near_names(hint.name, _KNOWN)
+                warnings.warn(f"There is no hint {hint.name}.{near} It is ignored.", UserWarning, stacklevel=2)
+            elif hint.name == "OPTIONS":
+                raise SqlValidationError("OPTIONS is a hint of a table, behind its name.", self._text, hint.span)
+            elif hint.name == "STATE_TTL" and not hint.options:
+                message = "STATE_TTL takes tables and times: STATE_TTL('orders' = '1d')."
+                raise SqlValidationError(message, self._text, hint.span)
+        self._frames.append(hints)
+
+    def end(self) -> None:
+        """The SELECT ends."""
+        self._frames.pop()
+
+    def _of(self, name: str) -> list[syntax.Hint]:
+        return [hint for hint in self._frames[-1] if hint.name == name] if self._frames else []
+
+    def state_ttl(self, relation: syntax.Node | None) -> int | None:
+        """How long the state of a relation is kept, in milliseconds; None if no hint says so."""
+        name = _name(relation)
+        for hint in self._of("STATE_TTL"):
+            for key, value in hint.options:
+                if key == name:
+                    try:
+                        return parse_duration_ms(value)
+                    except ConfigurationError as error:
+                        raise SqlValidationError(f"STATE_TTL: {error}", self._text, hint.span) from None
+        return None
+
+    def lookup(self, table: syntax.TableName) -> tuple[tuple[str, str], ...]:
+        """The options of LOOKUP for a table."""
+        for hint in self._of("LOOKUP"):
+            options = dict(hint.options)
+            if "table" not in options:
+                raise SqlValidationError("LOOKUP needs 'table' = '...'.", self._text, hint.span)
+            if options.pop("table") in (_name(table), table.name.parts[-1]):
+                return tuple(options.items())
+        return ()
+
+
+def _name(relation: syntax.Node | None) -> str | None:
+    if not isinstance(relation, syntax.Relation):
+        return None
+    if relation.alias is not None:
+        return relation.alias
+    return relation.name.parts[-1] if isinstance(relation, syntax.TableName) else None
+
+
+def with_state_ttl(plan: Plan, ttl: Sequence[int | None]) -> Plan:
+    """The join or the groups at the top of a plan with times to live of their own."""
+    if not any(each is not None for each in ttl):
+        return plan
+    if isinstance(plan, Project):
+        return replace(plan, input=with_state_ttl(plan.input, ttl))
+    if isinstance(plan, Join):
+        left, right = ttl
+        return replace(plan, state_ttl=(left, right))
+    return replace(plan, state_ttl=ttl[0]) if isinstance(plan, Aggregate) else plan
+
+
+def with_options(plan: Plan, hints: tuple[syntax.Hint, ...], text: str | None) -> Plan:
+    """A table with some options of its connector changed."""
+    changed: dict[str, str] = {}
+    for hint in hints:
+        if hint.name != "OPTIONS":
+            message = f"{hint.name} has no place behind a table; OPTIONS has."
+            raise SqlValidationError(message, text, hint.span)
+        changed |= dict(hint.options)
+    if not changed:
+        return plan
+    if isinstance(plan, Project):
+        return replace(plan, input=with_options(plan.input, hints, text))
+    table: Any = plan.table if isinstance(plan, Scan) else None
+    if not isinstance(plan, Scan) or not hasattr(table, "options"):
+        raise SqlValidationError("OPTIONS changes the options of a connector: this is a view.", text, hints[0].span)
+    new = replace(table, options={**table.options, **changed})
+    return replace(plan, table=new, options=tuple(sorted(changed.items())))

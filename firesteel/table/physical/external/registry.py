@@ -1,0 +1,82 @@
+"""All connectors by name."""
+
+from __future__ import annotations
+
+from firesteel.common.typeinfo import Types
+from firesteel.connectors.table.blackhole import BlackholeSink
+from firesteel.connectors.table.datagen import datagen_source
+from firesteel.datastream.data_stream import DataStream
+from firesteel.errors import ConfigurationError
+from firesteel.table.catalog.tables import DeclaredTable
+from firesteel.table.physical.external.connector import Changes, Connector, Reading, Writing
+from firesteel.table.physical.external.filesystem import FILESYSTEM
+from firesteel.table.physical.external.jdbc import JDBC
+from firesteel.table.physical.external.kafka import KAFKA, UPSERT_KAFKA
+from firesteel.table.physical.row_text import RowsAsText
+from firesteel.table.sql.errors import NotSupportedError, SqlValidationError, near_names
+
+__all__ = ["CONNECTORS", "connector_of"]
+
+_FIELD_OPTIONS = ("kind", "min", "max", "length", "start", "end", "null-rate", "max-past", "var-len")
+
+
+def _generated(reading: Reading) -> DataStream:
+    options = {key: value for key, value in reading.table.options.items() if key != "connector"}
+    reading.metadata({})
+    try:
+        source = datagen_source(reading.schema, options)
+    except ConfigurationError as error:
+        raise SqlValidationError(f"Table {reading.options.path}: {error}") from None
+    return reading.stream(source)
+
+
+def _printed(writing: Writing) -> None:
+    lines = writing.stream.transform("RowsAsText", RowsAsText(writing.types, writing.time_zone), Types.STRING())
+    printed = lines.print(writing.options.text("print-identifier")).name(f"{writing.options.path}: print")
+    if not lines._node.parallel:
+        # Changes of one subtask are printed in their order.
+        printed.set_parallelism(1)
+
+
+def _dropped(writing: Writing) -> None:
+    writing.add(BlackholeSink())
+
+
+CONNECTORS: dict[str, Connector] = {
+    "datagen": Connector(
+        (
+            "number-of-rows",
+            "rows-per-second",
+            "scan.parallelism",
+            *(f"fields.*.{option}" for option in _FIELD_OPTIONS),
+        ),
+        read=_generated,
+    ),
+    "print": Connector(
+        ("print-identifier", "standard-error", "sink.parallelism"),
+        write=_printed,
+        takes=lambda table, options: Changes.ALL,
+    ),
+    "blackhole": Connector((), write=_dropped, takes=lambda table, options: Changes.ALL),
+    "filesystem": FILESYSTEM,
+    "kafka": KAFKA,
+    "upsert-kafka": UPSERT_KAFKA,
+    "jdbc": JDBC,
+}
+
+
+def connector_of(table: DeclaredTable, path: str, doing: str) -> Connector:
+    """The connector of a table. ``doing`` is read or write."""
+    name = table.options.get("connector")
+    if name is None:
+        raise SqlValidationError(f"Table {path} has no connector: WITH ('connector' = '...') is missing.")
+    able = [each for each, one in CONNECTORS.items() if getattr(one, doing) is not None]
+    if name not in able:
+        verb = "reading from" if doing == "read" else "writing to"
+        if name in CONNECTORS:
+            raise SqlValidationError(f"Table {path}: there is no {verb} connector {name!r}.")
+        raise NotSupportedError(
+            f"Not supported yet: {verb} connector {name!r} (table {path}).{near_names(name, able)} "
+            f"There are {', '.join(able)}."
+        )
+    return CONNECTORS[name]
