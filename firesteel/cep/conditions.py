@@ -37,7 +37,7 @@ class ConditionContext(ABC):
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """The clock of the machine."""
+        """The processing time: that of the micro-batch."""
 
 
 class SimpleCondition(Function):

@@ -38,7 +38,7 @@ class PatternProcessFunction(Function):
 
         @abstractmethod
         def current_processing_time(self) -> int:
-            """The clock of the machine."""
+            """The processing time: that of the micro-batch."""
 
         @abstractmethod
         def output(self, output_tag: OutputTag, value: Any) -> None:

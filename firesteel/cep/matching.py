@@ -10,7 +10,6 @@ of two that began with the same event follows from its layout, and decides which
 
 from __future__ import annotations
 
-import time as clock
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -118,10 +117,10 @@ class Runs:
 class _Look(ConditionContext):
     """The event at hand, and the run that may get it."""
 
-    __slots__ = ("answers", "event", "events", "node", "time")
+    __slots__ = ("answers", "event", "events", "node", "now", "time")
 
-    def __init__(self, event: Any, time: int) -> None:
-        self.event, self.time = event, time
+    def __init__(self, event: Any, time: int, now: int) -> None:
+        self.event, self.time, self.now = event, time, now
         self.answers: dict[Any, bool] = {}
         """What conditions have said that depend on the event alone."""
         self.node: Node | None = None
@@ -137,7 +136,7 @@ class _Look(ConditionContext):
         return self.time
 
     def current_processing_time(self) -> int:
-        return int(clock.time() * 1000)
+        return self.now
 
 
 class Matcher:
@@ -147,6 +146,8 @@ class Matcher:
         self.automaton, self._skip, self._timeouts = automaton, skip, timeouts
         self._window = automaton.window
         self._has_step_windows = any(state.window for state in automaton.states.values())
+        self.now = 0
+        """The processing time, in milliseconds."""
         self._start = Run(automaton.start, None, -1, -1, _LAST)
         self._of_event_alone = automaton.of_event_alone
         self._edges = {state: [_compact(edge) for edge in state.edges] for state in automaton.states.values()}
@@ -161,7 +162,7 @@ class Matcher:
 
     def process(self, runs: Runs, event: Any, time: int) -> list[Match]:
         """Takes an event. Those of earlier times came before, and ``advance`` was called with this time."""
-        look = _Look(event, time)
+        look = _Look(event, time, self.now)
         begun = (time, runs.next_number)
         step, before = self._step, runs.partial.runs
         partial: RunHeap | None = None

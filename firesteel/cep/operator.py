@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import time as clock
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cmp_to_key
@@ -65,14 +64,14 @@ class _Key:
 
 class _Context(PatternProcessFunction.Context):
     def __init__(self, emit: Callable[[OutputTag, Any, int], None]) -> None:
-        self.time = 0
+        self.time = self.now = 0
         self._emit = emit
 
     def timestamp(self) -> int:
         return self.time
 
     def current_processing_time(self) -> int:
-        return int(clock.time() * 1000)
+        return self.now
 
     def output(self, output_tag: OutputTag, value: Any) -> None:
         self._emit(output_tag, value, self.time)
@@ -118,6 +117,7 @@ class PatternOperator(StreamOperator[MatchPattern]):
     # Events.
 
     def process(self, records: Records) -> None:
+        self._look_at_clock()
         assert records.keys is not None
         if self.spec.processing_time:
             self._process_now(records)
@@ -175,7 +175,13 @@ class PatternOperator(StreamOperator[MatchPattern]):
 
     # Time.
 
+    def _look_at_clock(self) -> None:
+        """What conditions and functions see as processing time: the micro-batch's, so that a repeated one gives the
+        same."""
+        self._matcher.now = self._context.now = self.context.timer_service().current_processing_time()
+
     def on_watermark(self, watermark: int) -> None:
+        self._look_at_clock()
         fresh, self._fresh = self._fresh, []
         for key, found in fresh:
             found.fresh = False
@@ -189,6 +195,7 @@ class PatternOperator(StreamOperator[MatchPattern]):
         self._flush()
 
     def on_timer(self, timestamp: int, domain: TimeDomain) -> None:
+        self._look_at_clock()
         key = self.context.get_current_key()
         found = self._keys.get(key) or self._load(key)
         timers = self.context.timer_service()

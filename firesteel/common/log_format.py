@@ -13,13 +13,12 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from firesteel.common.secret import is_secret_key
+from firesteel.common.secret import is_secret_key, without_url_secrets
 
 __all__ = ["JsonFormatter", "SecretMask", "TextFormatter", "place_of"]
 
 SHORTEST = 4
 """A shorter secret would make stars of half of a text, and is none."""
-_IN_URL = re.compile(r"(?<=://)([^/\s:@]*):([^/\s@]+)@")
 _ATTRIBUTES = ("job_id", "job_name", "attempt", "operator", "subtask")
 
 
@@ -40,7 +39,7 @@ class SecretMask:
     def __call__(self, text: str) -> str:
         if self._secrets is not None:
             text = self._secrets.sub("***", text)
-        return _IN_URL.sub(r"\1:***@", text)
+        return without_url_secrets(text, "***")
 
 
 def place_of(record: logging.LogRecord) -> str:

@@ -25,6 +25,8 @@ __all__ = [
     "MAKE_ARCHIVE",
     "SEPARATOR",
     "SETTINGS",
+    "SQL_SESSION",
+    "WARM_DRIVER",
     "environment_of_child",
     "exported",
     "submission_settings",
@@ -46,8 +48,12 @@ SETTINGS = "FIRESTEEL_SETTINGS"
 """Settings of a submission: they win over config.yaml."""
 SEPARATOR = "\x1f"
 """Stands between two settings."""
+SQL_SESSION = "FIRESTEEL_SQL_SESSION"
+"""The descriptor by which a process with an SQL session is talked to."""
+WARM_DRIVER = "FIRESTEEL_WARM_DRIVER"
+"""The descriptor by which a driver that was started ahead learns what to do."""
 
-_FOR_ONE_PROCESS = (DRIVER, JOB_MANAGER, JVM_FLAGS, LOG_LEVEL, MAKE_ARCHIVE, SETTINGS)
+_FOR_ONE_PROCESS = (DRIVER, JOB_MANAGER, JVM_FLAGS, LOG_LEVEL, MAKE_ARCHIVE, SETTINGS, SQL_SESSION, WARM_DRIVER)
 
 _submitted: tuple[int, list[str]] = (0, [])
 """The settings that a program was submitted with, and the process that runs it: forks of it are others."""

@@ -8,15 +8,27 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import unquote_plus
 
 from firesteel.errors import ConfigurationError
 
-__all__ = ["Secret", "is_secret_key", "secrets_left_out"]
+__all__ = ["Secret", "is_secret_key", "secrets_in_urls", "secrets_left_out", "url_secret_spans", "without_url_secrets"]
 
 _SECRET_KEY = re.compile(
     r"(?i)password|passwd|secret|token|credential|(access|api|private|account)[._-]?key"
     # Kafka's: a key itself, and lines that hold a login.
-    r"|key[._-]pem|keystore[._-]key$|(jaas|oauthbearer)[._-]config"
+    r"|key[._-]pem|keystore[._-]key$|jaas|oauthbearer[._-]config"
+    # A registry's: a user with the password.
+    r"|user[._-]info"
+)
+_SECRET_PARAMETERS = ("pass", "passphrase", "pwd", "sig")
+"""Of a URL, besides those whose name says it of settings, too."""
+_ACCOUNT = re.compile(
+    # A number before a slash is the port of an address with an @ in its path. Passwords may have slashes and an @.
+    r"""(?<=://)[^/\s:@'"]*:(?!\d{1,5}(?:[/?#,]|$))(?P<secret>(?:(?!://)[^\s'"])+|[^/\s@]+)@"""
+)
+_PARAMETER = re.compile(
+    r"""(?:[?&](?P<key>[\w.-]+)=(?P<value>[^&\s'"]+))|(?:;(?P<name>[\w.-]+)=(?P<text>[^;&\s'"]+))"""
 )
 
 _pickling = threading.local()
@@ -164,3 +176,43 @@ def is_secret_key(key: str) -> bool:
     (True, False)
     """
     return _SECRET_KEY.search(key) is not None
+
+
+def url_secret_spans(text: str) -> list[tuple[int, int]]:
+    """Where passwords stand in the URLs of a text: behind the user's name, and in parameters.
+
+    >>> text = "jdbc:postgresql://ada:hunter2@db/shop?sslmode=require&password=swordfish"
+    >>> [text[start:end] for start, end in url_secret_spans(text)]
+    ['hunter2', 'swordfish']
+    """
+    spans = [found.span("secret") for found in _ACCOUNT.finditer(text)]
+    for found in _PARAMETER.finditer(text):
+        key = found["key"] or found["name"]
+        span = found.span("value" if found["key"] else "text")
+        hidden = any(start <= span[0] < end for start, end in spans)
+        if not hidden and (is_secret_key(key) or key.lower() in _SECRET_PARAMETERS):
+            spans.append(span)
+    return sorted(spans)
+
+
+def secrets_in_urls(text: str) -> list[str]:
+    """The passwords themselves, as they are written and as they are meant.
+
+    >>> secrets_in_urls("redis://ada:hun/ter2@db/0"), secrets_in_urls("jdbc:mysql://db/shop?password=a%26b")
+    (['hun/ter2'], ['a%26b', 'a&b'])
+    """
+    written = [text[start:end] for start, end in url_secret_spans(text)]
+    return list(dict.fromkeys(one for secret in written for one in (secret, unquote_plus(secret))))
+
+
+def without_url_secrets(text: str, mask: str = "******") -> str:
+    """A text whose URLs have no passwords.
+
+    >>> without_url_secrets("see redis://ada:hun/ter2@db/0 and http://db:8080/of/ada@shop?token=x&n=1")
+    'see redis://ada:******@db/0 and http://db:8080/of/ada@shop?token=******&n=1'
+    """
+    pieces, at = [], 0
+    for start, end in url_secret_spans(text):
+        pieces += [text[at:start], mask]
+        at = end
+    return "".join([*pieces, text[at:]])

@@ -132,7 +132,7 @@ class RowFieldExtractorSchema(SerializationSchema):
 
     def __init__(self, field_index: int) -> None:
         if field_index < 0:
-            raise ValueError(f"Field index must be non-negative, got {field_index}.")
+            raise ValueError(f"A field is counted from 0, got {field_index}.")
         self.field_index = field_index
 
     def serialize(self, element: Any) -> bytes:

@@ -127,6 +127,11 @@ class StreamOperator(Function, Generic[Spec]):
         When all input has ended it comes to 2^63 - 1. In BATCH mode a keyed operator has all its records between this
         last watermark and the one before it, one key after the other."""
 
+    def output_watermark(self, watermark: int) -> int:
+        """The watermark that others see when this operator has come to ``watermark``: an earlier one, if results may
+        have earlier times. It never goes back. 2^63 - 1 is the end of all input and stays what it is."""
+        return watermark
+
     def end_batch(self) -> None:
         """All records of a micro-batch were processed. What is emitted here goes out behind the batch's watermark."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any, overload
 
+from firesteel.common.job_client import JobClient
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.closeable_iterator import CloseableIterator
 from firesteel.datastream.connectors.base import Sink
@@ -15,7 +16,7 @@ from firesteel.datastream.operator_settings import DataStreamSink, OperatorSetti
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.errors import ProgramError, caller_location, short_repr
 from firesteel.graph.specs import CollectSpec, OperatorSpec, PrintSpec, SinkFunctionSpec, SinkSpec
-from firesteel.graph.transformations import Edge, Partitioning, Transformation
+from firesteel.graph.transformations import Edge, Partitioning, Ship, Transformation
 
 if TYPE_CHECKING:
     from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -81,13 +82,17 @@ class StreamEnds(OperatorSettings):
 
         With ``limit`` the first so many records as a list. Closing the iterator stops the job.
         """
-        channel = uuid.uuid4().hex
-        self._sink("Collect", CollectSpec(channel))
-        iterator = self._env._collect(job_execution_name, channel)
+        iterator, _ = self._execute_and_collect(job_execution_name)
         if limit is None:
             return iterator
         with iterator:
             return [record for _, record in zip(range(limit), iterator, strict=False)]
+
+    def _execute_and_collect(self, job_execution_name: str | None) -> tuple[CloseableIterator, JobClient]:
+        """The records, and the job that they come from."""
+        channel = uuid.uuid4().hex
+        self._sink("Collect", CollectSpec(channel))
+        return self._env._collect(job_execution_name, channel)
 
     # Building
 
@@ -95,7 +100,9 @@ class StreamEnds(OperatorSettings):
         return Edge(self._id, self._partitioning, self._tag.tag_id if self._tag is not None else None)
 
     def _sink(self, name: str, spec: OperatorSpec, shown: TypeInformation | None = None) -> DataStreamSink:
-        return DataStreamSink(self._env, self._append(f"Sink: {name}" if name != "Sink" else name, spec, shown))
+        sink = DataStreamSink(self._env, self._append(f"Sink: {name}" if name != "Sink" else name, spec, shown))
+        # A sink may be given more subtasks.
+        return sink._change(parallel=True) if not sink._node.parallel else sink
 
     def _append(
         self,
@@ -106,10 +113,20 @@ class StreamEnds(OperatorSettings):
     ) -> Transformation:
         if output_type is not None and not isinstance(output_type, TypeInformation):
             raise ProgramError(f"output_type must be one of Types, got {short_repr(output_type, 80)}.")
-        return self._env._program.add(
+        node = self._env._program.add(
             name=name,
             spec=spec,
             inputs=tuple(inputs if inputs is not None else [self._edge()]),
             built_at=caller_location(),
             output_type=output_type,
         )
+        if inputs is None and self._is_changelog_of_one():
+            self._env._program.change(node.id, parallelism=1, parallel=False)
+        return self._env._program.get(node.id)
+
+    def _is_changelog_of_one(self) -> bool:
+        """Whether these are batches of an operator that has one subtask only. Their rows may take back others, so they
+        stay in their order: whoever comes next has one subtask, too, unless they are shared out in another way."""
+        before = self._env._program.get(self._id)
+        columnar = before.output_type is not None and before.output_type.columnar
+        return columnar and not before.parallel and self._partitioning.ship is Ship.FORWARD

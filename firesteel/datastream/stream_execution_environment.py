@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from firesteel.common.configuration import Configuration
+from firesteel.common.default_configuration import default_configuration
 from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_client import JobClient
 from firesteel.common.job_execution_result import JobExecutionResult
-from firesteel.common.process_environment import submission_settings
 from firesteel.common.tracebacks import shortened, wants_full_traces
 from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.common.watermark_strategy import WatermarkStrategy
@@ -63,7 +62,7 @@ class StreamExecutionEnvironment:
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._program = Program()
-        self._configuration = _default_configuration()
+        self._configuration = default_configuration()
         self._config = ExecutionConfig()
         self._mode: RuntimeExecutionMode | None = None
         self._dependencies = Dependencies()
@@ -299,6 +298,17 @@ class StreamExecutionEnvironment:
             f"Source: {source_name}", source, type_info or source.get_produced_type(), strategy=strategy
         )
 
+    def add_source(
+        self,
+        source_func: Source[Any, Any],
+        source_name: str = "Custom Source",
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """A stream of what a source reads that PyFlink's programs know as a source function, such as ``RMQSource``."""
+        if not isinstance(source_func, Source):
+            raise ProgramError(f"add_source() takes an instance of Source, got {short_repr(source_func, 80)}.")
+        return self.from_source(source_func, WatermarkStrategy.no_watermarks(), source_name, type_info)
+
     def create_input(self, input_format: AvroInputFormat, type_info: TypeInformation | None = None) -> DataStream:
         """A bounded stream of what an :class:`~firesteel.datastream.formats.avro.AvroInputFormat` reads."""
         if not isinstance(input_format, AvroInputFormat):
@@ -383,11 +393,12 @@ class StreamExecutionEnvironment:
         self._program.forget_sinks()
         return submit(submission)
 
-    def _collect(self, job_name: str | None, channel: str) -> CloseableIterator:
+    def _collect(self, job_name: str | None, channel: str) -> tuple[CloseableIterator, JobClient]:
         client = self._submit(job_name)
-        return CloseableIterator(
+        records = CloseableIterator(
             client.collect(channel), client.stop_collecting, lambda: client.stop_collecting(interrupted=True)
         )
+        return records, client
 
     def _job_graph(self, to_look_at: bool = False) -> JobGraph:
         longest = self._config.get_max_parallelism()
@@ -423,17 +434,3 @@ class StreamExecutionEnvironment:
             job_parameters=dict(self._config.get_global_job_parameters()),
             dependencies=self._dependencies.configured(self._configuration),
         )
-
-
-def _default_configuration() -> Configuration:
-    """The configuration file, if FIRESTEEL_CONF_DIR names one (or its folder), under the submission's settings.
-
-    These are the options -p and -D of ``firesteel run``, or what the job manager starts a job with.
-    """
-    place = os.environ.get("FIRESTEEL_CONF_DIR")
-    configuration = Configuration.from_file(Path(place)) if place else Configuration()
-    for setting in submission_settings():
-        key, _, value = setting.partition("=")
-        if key:
-            configuration.set_string(key, value)
-    return configuration

@@ -56,6 +56,9 @@ class LocalFileSystem:
             return False
         return True
 
+    def overwrite(self, path: str, content: bytes) -> None:
+        replace_file(path, content)
+
     def make_folder(self, path: str) -> None:
         make_private_folder(path)
 

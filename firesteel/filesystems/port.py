@@ -48,6 +48,10 @@ class Storage(_Files, Protocol):
     def create(self, path: str, content: bytes) -> bool:
         """Writes a file that is not there yet. Returns False, and changes nothing, where it is."""
 
+    def overwrite(self, path: str, content: bytes) -> None:
+        """Writes a small file in place. It is never missing meanwhile, but may be empty or torn for a moment, while
+        ``write`` may remove the one before, on file systems that cannot replace a file in one step."""
+
     def remove_if_empty(self, folder: str) -> None:
         """Removes a folder, unless something is in it, in one step: somebody else may just be putting it there."""
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from firesteel.datastream.operators import StreamOperator
     from firesteel.datastream.output_tag import OutputTag
     from firesteel.datastream.state import MapStateDescriptor
+    from firesteel.durable.state_tables import OperatorTables
 
 __all__ = [
     "AsyncWaitSpec",
@@ -74,6 +75,34 @@ class OperatorSpec:
         return False
 
 
+class _StatefulSpec(OperatorSpec):
+    """An operator that always keeps keyed state."""
+
+    @property
+    def stateful(self) -> bool:
+        return True
+
+
+class _EndSpec(OperatorSpec):
+    """An operator that a stream ends with."""
+
+    @property
+    def is_sink(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class _FunctionSpec(OperatorSpec):
+    """A function that may keep state where its stream is keyed."""
+
+    function: Any
+    keyed: bool = False
+
+    @property
+    def stateful(self) -> bool:
+        return self.keyed
+
+
 @dataclass(frozen=True)
 class SourceSpec(OperatorSpec):
     """Reads from outside."""
@@ -88,33 +117,18 @@ class SourceSpec(OperatorSpec):
 
 
 @dataclass(frozen=True)
-class MapSpec(OperatorSpec):
-    function: Any
-    keyed: bool = False
-
-    @property
-    def stateful(self) -> bool:
-        return self.keyed
+class MapSpec(_FunctionSpec):
+    """A MapFunction."""
 
 
 @dataclass(frozen=True)
-class FlatMapSpec(OperatorSpec):
-    function: Any
-    keyed: bool = False
-
-    @property
-    def stateful(self) -> bool:
-        return self.keyed
+class FlatMapSpec(_FunctionSpec):
+    """A FlatMapFunction."""
 
 
 @dataclass(frozen=True)
-class FilterSpec(OperatorSpec):
-    function: Any
-    keyed: bool = False
-
-    @property
-    def stateful(self) -> bool:
-        return self.keyed
+class FilterSpec(_FunctionSpec):
+    """A FilterFunction."""
 
 
 @dataclass(frozen=True)
@@ -139,14 +153,10 @@ class AsyncWaitSpec(OperatorSpec):
 
 
 @dataclass(frozen=True)
-class KeyedProcessSpec(OperatorSpec):
+class KeyedProcessSpec(_StatefulSpec):
     """A KeyedProcessFunction."""
 
     function: Any
-
-    @property
-    def stateful(self) -> bool:
-        return True
 
 
 @dataclass(frozen=True)
@@ -174,38 +184,20 @@ class KeyedBroadcastProcessSpec(BroadcastProcessSpec):
 
 
 @dataclass(frozen=True)
-class ReduceSpec(OperatorSpec):
+class ReduceSpec(_StatefulSpec):
     """A running fold per key: every record gives an update; in BATCH mode only the last one goes out."""
 
     function: Any
 
-    @property
-    def stateful(self) -> bool:
-        return True
+
+@dataclass(frozen=True)
+class CoMapSpec(_FunctionSpec):
+    """A CoMapFunction over two inputs, which are both keyed, or neither is."""
 
 
 @dataclass(frozen=True)
-class CoMapSpec(OperatorSpec):
-    """A CoMapFunction over two inputs, which may keep state where both are keyed."""
-
-    function: Any
-    keyed: bool = False
-
-    @property
-    def stateful(self) -> bool:
-        return self.keyed
-
-
-@dataclass(frozen=True)
-class CoFlatMapSpec(OperatorSpec):
-    """A CoFlatMapFunction over two inputs, which may keep state where both are keyed."""
-
-    function: Any
-    keyed: bool = False
-
-    @property
-    def stateful(self) -> bool:
-        return self.keyed
+class CoFlatMapSpec(_FunctionSpec):
+    """A CoFlatMapFunction over two inputs, which are both keyed, or neither is."""
 
 
 @dataclass(frozen=True)
@@ -216,18 +208,14 @@ class CoProcessSpec(OperatorSpec):
 
 
 @dataclass(frozen=True)
-class KeyedCoProcessSpec(OperatorSpec):
+class KeyedCoProcessSpec(_StatefulSpec):
     """A KeyedCoProcessFunction (or a CoProcessFunction, which sets no timers) over two keyed inputs."""
 
     function: Any
 
-    @property
-    def stateful(self) -> bool:
-        return True
-
 
 @dataclass(frozen=True)
-class WindowSpec(OperatorSpec):
+class WindowSpec(_StatefulSpec):
     """Windows on a keyed stream (``window_all`` is one on a single key)."""
 
     assigner: Any
@@ -241,13 +229,9 @@ class WindowSpec(OperatorSpec):
     late_tag: OutputTag | None = None
     """Where records go that come too late; without it they are counted and dropped."""
 
-    @property
-    def stateful(self) -> bool:
-        return True
-
 
 @dataclass(frozen=True)
-class IntervalJoinSpec(OperatorSpec):
+class IntervalJoinSpec(_StatefulSpec):
     """Pairs of records of two keyed inputs whose times differ by no less than ``lower`` and no more than ``upper``."""
 
     function: Any
@@ -256,10 +240,6 @@ class IntervalJoinSpec(OperatorSpec):
     """Both in milliseconds from the left record to the right one, and inclusive."""
     left_late_tag: OutputTag | None = None
     right_late_tag: OutputTag | None = None
-
-    @property
-    def stateful(self) -> bool:
-        return True
 
 
 @dataclass(frozen=True)
@@ -272,6 +252,8 @@ class TransformSpec(OperatorSpec):
     """Whether an input is keyed."""
     broadcast: frozenset[int] = frozenset()
     """The inputs of which every subtask gets every record."""
+    tables: OperatorTables | None = None
+    """How its state is shown to those who read savepoints."""
 
     @property
     def kind(self) -> str:
@@ -309,43 +291,27 @@ class UnionSpec(OperatorSpec):
 
 
 @dataclass(frozen=True)
-class PrintSpec(OperatorSpec):
+class PrintSpec(_EndSpec):
     identifier: str | None = None
     to_stderr: bool = False
 
-    @property
-    def is_sink(self) -> bool:
-        return True
-
 
 @dataclass(frozen=True)
-class CollectSpec(OperatorSpec):
+class CollectSpec(_EndSpec):
     """Sends every record to the driver, for ``execute_and_collect``."""
 
     channel: str
 
-    @property
-    def is_sink(self) -> bool:
-        return True
-
 
 @dataclass(frozen=True)
-class SinkFunctionSpec(OperatorSpec):
+class SinkFunctionSpec(_EndSpec):
     """A :class:`~firesteel.datastream.functions.SinkFunction` at the end of a stream."""
 
     function: Any
 
-    @property
-    def is_sink(self) -> bool:
-        return True
-
 
 @dataclass(frozen=True)
-class SinkSpec(OperatorSpec):
+class SinkSpec(_EndSpec):
     """A :class:`~firesteel.datastream.connectors.base.Sink`: writers in the tasks, a committer in the driver."""
 
     sink: Any
-
-    @property
-    def is_sink(self) -> bool:
-        return True

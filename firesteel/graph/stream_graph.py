@@ -109,7 +109,7 @@ def build_stream_graph(
     edges: list[StreamEdge] = []
     uids: dict[str, Transformation] = {}
     for node in order:
-        own = node.parallelism or (parallelism if node.parallel else 1)
+        own = node.parallelism or (_unasked_parallelism(node, resolved, parallelism) if node.parallel else 1)
         if not node.parallel and own != 1:
             raise ProgramError(f"{node.name!r} (built at {node.built_at}) cannot have parallelism {own}, only 1.")
         limit = node.max_parallelism or max_parallelism or default_max_parallelism(own)
@@ -140,6 +140,17 @@ def build_stream_graph(
         )
         edges.extend(_edge(edge, node, resolved) for edge in node.inputs)
     return StreamGraph(resolved, tuple(edges))
+
+
+def _unasked_parallelism(node: Transformation, resolved: dict[int, StreamNode], default: int) -> int:
+    """That of the program. Where rows of a table go straight on, that of the operator before: another one would deal
+    them out, and a row could be taken back before it has come."""
+    sources = [resolved[edge.source] for edge in node.inputs]
+    straight = all(edge.partitioning == Partitioning() for edge in node.inputs)
+    types = [node.output_type, *(source.output_type for source in sources)]
+    if not sources or not straight or not any(one is not None and one.columnar for one in types):
+        return default
+    return max(source.parallelism for source in sources)
 
 
 def _reachable(every: dict[int, Transformation], sinks: list[Transformation]) -> dict[int, Transformation]:

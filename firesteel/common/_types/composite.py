@@ -228,13 +228,12 @@ class RowTypeInfo(_FieldsTypeInfo):
 
     def _check_source(self, first: str, name: str, scope: Scope) -> str | None:
         row, names, slow = scope.bind(Row), scope.bind(self._names), scope.bind(self._accepts())
-        values, fields = scope.variable(), scope.variable()
-        conditions = [
-            f"type({first}) is {row}",
-            f"(({fields} := {name}._fields) is None or {fields} == {names})",
-            f"len({values} := {name}._values) == {len(self._field_types)}",
-            *self._check_fields(values, scope),
-        ]
+        values, fields, count = scope.variable(), scope.variable(), len(self._field_types)
+        # Rows, and the tuples that functions return in their place; for the rest the length is one that never fits.
+        other = scope.bind((None,) * (count + 1))
+        own = f"{name}._values if ({fields} := {name}._fields) is None or {fields} == {names} else {other}"
+        looked_at = f"({own}) if type({first}) is {row} else {name} if type({name}) is tuple else {other}"
+        conditions = [f"len({values} := ({looked_at})) == {count}", *self._check_fields(values, scope)]
         return f"({' and '.join(conditions)} or {name} is None or {slow}({name}))"
 
     def _canonical_source(self, first: str, name: str, scope: Scope) -> str | None:
@@ -251,7 +250,9 @@ class RowTypeInfo(_FieldsTypeInfo):
         convert, values_of, names = self._field_converter(), self._values_of, self._names
 
         def to_row(value: Any) -> Any:
-            if type(value) is Row and value._fields is None:  # by far the most frequent case
+            if type(value) is tuple:  # these two are by far the most frequent
+                return _make_row(names, convert(value))
+            if type(value) is Row and value._fields is None:
                 return _make_row(names, convert(value._values), value._row_kind)
             if value is None:
                 return None

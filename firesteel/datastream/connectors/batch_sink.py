@@ -127,9 +127,7 @@ class _Buffer(SinkWriter):
         if len(self._values) >= self._sink.max_records:
             self.send(whole=True)
         if self._converts:
-            convert, keep = self._sink.convert, self._values.append
-            for value in values:
-                keep(convert(value))
+            self._values.extend(map(self._sink.convert, values))
         else:
             self._values.extend(values)
         if timestamps is not None:

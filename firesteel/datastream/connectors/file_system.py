@@ -117,7 +117,7 @@ class OutputFileConfig:
 class FileSink(Sink):
     """Writes a stream into files below a folder that all workers reach: a path, or a URI such as ``s3://bucket/out``.
 
-    >>> import tempfile
+    >>> import os, tempfile
     >>> from firesteel.testing import memory_environment
     >>> env = memory_environment()
     >>> with tempfile.TemporaryDirectory() as folder:

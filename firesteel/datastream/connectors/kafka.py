@@ -413,7 +413,8 @@ class KafkaSink(Sink):
             return None
         if self._ahead:
             return WriteAheadCommitter(self._properties, f"{self._ids(context)}ahead", context)
-        return TransactionCommitter(self._properties, self._ids(context))
+        topic = self._serializer.only_topic if isinstance(self._serializer, RecordParts) else None
+        return TransactionCommitter(self._properties, self._ids(context), topic)
 
     def _ids(self, context: CommitterContext) -> str:
         """What the transactional ids of this sink begin with, and nobody else's."""

@@ -131,5 +131,5 @@ def _schema_string(record_class: str | None, avro_schema_string: str | None) -> 
             "avro_schema_string: the class has it in its field SCHEMA$."
         )
     if avro_schema_string is None:
-        raise TypeError("record_class or avro_schema_string should be specified.")
+        raise TypeError("A format of Avro needs a schema: avro_schema_string.")
     return avro_schema_string

@@ -52,7 +52,7 @@ class ParquetColumnarRowInputFormat(ParquetRowFormat):
     >>> from firesteel.common import Types
     >>> row_type = Types.ROW_NAMED(["name", "amount"], [Types.STRING(), Types.LONG()])
     >>> ParquetColumnarRowInputFormat(row_type, batch_size=1000).get_produced_type()
-    RowTypeInfo(name: STRING, amount: LONG)
+    ROW<name STRING, amount LONG>
 
     Only these columns are read. One that a file does not have is None. Without ``is_case_sensitive``, names match in
     any case. Timestamps that are moments (adjusted to UTC, or INT96) become Instants where the type says INSTANT; where
