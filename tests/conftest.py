@@ -13,28 +13,35 @@ A job on Spark takes seconds, so of the marked tests only a sample runs there, o
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 import hypothesis
 import mariadb_server as mariadb_server_module
 import mosquitto_server as mosquitto_server_module
 import pytest
+import rabbitmq_server as rabbitmq_server_module
 import redis_server as redis_server_module
+from compiling import compile_tests
+from elasticsearchkit import fake_cluster
+from folderkit import runtime_folder
 from hdfskit import hdfs, hdfs_server
 from kafkakit import broker, kafka_server
 from mariadbkit import mariadb, mariadb_server
 from mosquittokit import mosquitto_server, mqtt
 from postgreskit import database, postgres_server, why_not
+from rabbitmqkit import rabbit, rabbitmq_server
 from rediskit import redis, redis_server
 from registrykit import registry, registry_server
 from s3kit import bucket, s3_server  # noqa: F401 - fixtures
 from sharing import IN_SESSION, Scheduler, group_of, in_order, time_by_group
+from sparkkit import QUICK
 
 from firesteel.common import Configuration
 from firesteel.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
@@ -43,6 +50,7 @@ from firesteel.engine import backends
 __all__ = [
     "broker",
     "database",
+    "fake_cluster",
     "hdfs",
     "hdfs_server",
     "kafka_server",
@@ -51,6 +59,8 @@ __all__ = [
     "mosquitto_server",
     "mqtt",
     "postgres_server",
+    "rabbit",
+    "rabbitmq_server",
     "redis",
     "redis_server",
     "registry",
@@ -59,23 +69,32 @@ __all__ = [
 
 ENGINES: dict[str, dict[str, str]] = {
     "memory": {"firesteel.master": "memory"},
-    "spark": {"firesteel.master": "local"},
+    "spark": {"firesteel.master": "local", **QUICK},
 }
 """The settings that choose an engine. The first one is for tests without the mark."""
 
 SPARK_TIMEOUT = 300
+
+collect_ignore = [] if os.environ.get("FIRESTEEL_SERVERS") else ["servers"]
+"""``make servers`` has tests with servers that are too heavy for the suite."""
 
 MAY_BE_MISSING: dict[str, Callable[[], str | None]] = {
     "PostgreSQL": why_not,
     "MariaDB": mariadb_server_module.why_not,
     "Redis": redis_server_module.why_not,
     "mosquitto": mosquitto_server_module.why_not,
+    "RabbitMQ": rabbitmq_server_module.why_not,
 }
 """Servers, and what is missing to run them."""
 
-# How long an example takes says nothing on a busy machine. And what must pass before a change goes in is the same every
-# time; the search for new counterexamples is for runs by hand.
-hypothesis.settings.register_profile("suite", deadline=None, derandomize=os.environ.get("CI") == "true")
+# How long an example takes, or its making, says nothing on a busy machine. And what must pass before a change goes in
+# is the same every time; the search for new counterexamples is for runs by hand.
+hypothesis.settings.register_profile(
+    "suite",
+    deadline=None,
+    derandomize=os.environ.get("CI") == "true",
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("suite")
 
 
@@ -107,6 +126,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         with contextlib.suppress(ValueError):
             signal.signal(signal.SIGINT, signal.default_int_handler)
+    if getattr(config.option, "numprocesses", None):
+        compile_tests(config, Path(__file__).parent)
     config.addinivalue_line("markers", "both_engines: run the test on every engine, not in memory alone")
     config.addinivalue_line("markers", "spark_sample(**parameters): of the cases for Spark, run the one with these")
 
@@ -142,6 +163,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
     items[:] = in_order(chosen) if _shared(config) else chosen
+
+
+def pytest_collection_finish() -> None:
+    """What ten thousand tests are made of stays until the end: the garbage collector need not look at it again."""
+    gc.freeze()
 
 
 def _on_spark(item: pytest.Item) -> bool:
@@ -195,7 +221,7 @@ def _session_there() -> bool:
 def _jobs_of_their_own() -> Iterator[None]:
     """Jobs of tests are not among the user's, and those of several processes not among each other's."""
     # A short path: that of a socket must be.
-    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="fs-") as folder:
+    with pytest.MonkeyPatch.context() as patch, runtime_folder() as folder:
         patch.setenv("FIRESTEEL_RUNTIME_DIR", folder)
         yield
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -26,6 +27,17 @@ def small_graphs(draw: st.DrawFn) -> tuple[int, Pairs]:
     ids = st.integers(0, size - 1)
     edges = draw(st.dictionaries(st.tuples(ids, ids), st.integers(1, 9), max_size=24))
     return size, [(source, target, float(length)) for (source, target), length in edges.items()]
+
+
+def random_graphs(seed: int, count: int) -> list[tuple[int, Pairs]]:
+    """The same kind of graphs, many at once, for a test that can afford one example; a vertex alone is among them."""
+    chosen = random.Random(seed)
+    graphs: list[tuple[int, Pairs]] = [(1, [])]
+    for _ in range(count - 1):
+        size = chosen.randint(1, 9)
+        pairs = {(chosen.randrange(size), chosen.randrange(size)) for _ in range(chosen.randint(0, 24))}
+        graphs.append((size, [(source, target, float(chosen.randint(1, 9))) for source, target in sorted(pairs)]))
+    return graphs
 
 
 def side_by_side(graphs: list[tuple[int, Pairs]]) -> nx.DiGraph:

@@ -19,7 +19,9 @@ from firesteel.common.path_names import path_name
 from firesteel.connectors.collection import CollectionEnumerator
 from firesteel.connectors.files.ledger import Ledger
 from firesteel.connectors.files.parts import Finished, InProgress
+from firesteel.connectors.mqtt.receiving import MqttMessage
 from firesteel.connectors.postgresql.two_phase import PreparedTransaction
+from firesteel.connectors.redis.streams import RedisEntry
 from firesteel.connectors.sequence import IndexEnumerator
 from firesteel.connectors.text import TextFileEnumerator
 from firesteel.connectors.text_positions import FileState
@@ -76,6 +78,8 @@ OBJECTS: dict[str, Any] = {
     "count_window": CountWindow(4),
     "global_window": GlobalWindow.get(),
     "timestamped_value": TimestampedValue("a", 5),
+    "redis_entry": RedisEntry("clicks", "1-0", {"page": "/"}),
+    "mqtt_message": MqttMessage("home", b"21.5", True),
     "big_list": BigList(3, 1, 4, ["a"]),
     "big_map": BigMap(3, 500, 9, 2),
     "purged": PURGED,

@@ -64,6 +64,9 @@ class Broker:
             client.produce(topic, value, partition=partition)
         client.flush(60)
         client.abort_transaction(60)
+        # The broker answers before it has written the markers, behind which committed records are seen. The next
+        # producer of the same id has to wait for them.
+        confluent_kafka.Producer(settings).init_transactions(60)
 
     def delete(self, topic: str, before: int, partition: int = 0) -> None:
         """Deletes the records before an offset, as a topic's retention does."""

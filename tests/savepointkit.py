@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sparkkit import QUICK
+
 from firesteel.common import Configuration, WatermarkStrategy
 from firesteel.datastream import DataStream, StreamExecutionEnvironment
 from firesteel.engine import submit
@@ -50,7 +52,7 @@ class Halves:
         strategy: WatermarkStrategy = NONE,
         source_parallelism: int = 1,
     ) -> tuple[EngineJob, list[Any], threading.Thread]:
-        known = {"firesteel.master": self.master, **settings}
+        known = {"firesteel.master": self.master, **QUICK, **settings}
         env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(known))
         env.set_parallelism(parallelism)
         source = env.from_source(ListSource(steps, ends=ends), strategy, "script").uid("script")
@@ -92,7 +94,7 @@ class Halves:
         keys = _dotted(settings)
         job, found, reader = self.start(build, steps, False, parallelism, keys, strategy, source_parallelism)
         batches = max(map(len, steps.values())) if isinstance(steps, Mapping) else len(steps)
-        deadline = time.monotonic() + 180
+        deadline = time.monotonic() + 400
         while job.inbox.progress.batches < batches and time.monotonic() < deadline:
             if job._result.done():
                 job.get_job_execution_result().result()

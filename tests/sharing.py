@@ -1,4 +1,4 @@
-"""How the suite is shared out to several processes: ``make test`` has three, a plain ``pytest`` has one.
+"""How the suite is shared out to several processes: ``make test`` has four, a plain ``pytest`` has one.
 
 pytest-xdist hands out groups of tests, in this order: large ones first, so that all processes are busy until the end.
 Tests of one group run in one process, one after the other.
@@ -62,14 +62,13 @@ _WITH_SYSTEMS = ("tests/semantics/test_systems_", "tests/recovery/test_systems_"
 
 _WITH_HDFS = ("tests/semantics/test_hdfs.py",)
 
-_PROGRAMS = ("tests/examples/", "tests/gelly/")
+_PROGRAMS = ("tests/examples/", "tests/gelly/", "tests/table/test_batch_on_spark.py")
 
 _OWN_PROCESSES = (
     "tests/engine/test_spark_applications.py::",
     "tests/engine/test_spark_failures.py::test_no_java",
     "tests/engine/test_spark_failures.py::test_a_port_in_use",
     "tests/engine/test_spark_failures.py::test_a_master_that_is_not_there",
-    "tests/recovery/test_commit_protocol.py::test_a_driver_killed",
 )
 """Tests that run scripts, in files whose other tests use the session."""
 
@@ -77,12 +76,12 @@ _SIGNS_OF_THE_SESSION = ("spark_env", "SparkSession", "Halves")
 """Of the folders for Spark a file without any of these words runs scripts and clusters only."""
 
 _FIRST = (
-    # Of the first three one waits most of the time, for leases that run out and servers that come back.
-    ENGINE,
-    POSTGRES,
+    # Of the first four two compute, and two wait most of the time, for leases that run out and servers that come back.
     RECOVERY,
     PROGRAMS,
     KAFKA,
+    POSTGRES,
+    ENGINE,
     SYSTEMS,
     OWN_PROCESSES,
     "tests/semantics/test_window_transcripts.py",
@@ -101,6 +100,8 @@ def group_of(nodeid: str) -> str:
     if file.startswith(_WITH_SYSTEMS):
         return SYSTEMS
     if file.startswith(_PROGRAMS) or re.search(r"[\[-]spark[\]-]", test):
+        return PROGRAMS
+    if file.startswith("tests/table/") and "_on_spark" in nodeid:
         return PROGRAMS
     if file.startswith(_WITH_HDFS):
         return RECOVERY

@@ -25,13 +25,19 @@ SCRIPT_SECONDS = 400
 """How long a program in a process of its own may take: many times what it needs, also on a slow machine."""
 
 
+QUICK = {"firesteel.spark.jit": "quick"}
+"""Few tests have work for which the JVM's thorough compiler pays: in the first minute it takes half of all CPU."""
+QUICK_SETTINGS = "firesteel.spark.jit=quick"
+"""The same for the environment of a script."""
+
+
 def spark_env(
     parallelism: int = 1,
     config: Mapping[str, Any] | None = None,
     mode: RuntimeExecutionMode | None = None,
 ) -> StreamExecutionEnvironment:
     """An environment on Spark, in the session that all tests of a process share."""
-    settings = {"firesteel.master": "local", **{key: str(value) for key, value in (config or {}).items()}}
+    settings = {"firesteel.master": "local", **QUICK, **{key: str(value) for key, value in (config or {}).items()}}
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     env.set_parallelism(parallelism)
     if mode is not None:
@@ -145,6 +151,7 @@ def script_environment(**changes: str | None) -> dict[str, str]:
     ours = ("FIRESTEEL_", "SPARK_", "PYSPARK_", "COV_")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(ours) or k == "FIRESTEEL_CACHE_DIR"}
     kept["FIRESTEEL_WARMUP"] = "off"
+    kept["FIRESTEEL_SETTINGS"] = QUICK_SETTINGS
     for name, value in changes.items():
         if value is None:
             kept.pop(name, None)

@@ -18,6 +18,8 @@ class StateServer:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self.requests: list[str] = []
+        self.states: list[str] = []
+        """What the client said of itself: the states that its requests named."""
         self.refused: str | None = None
         self.answering = threading.Event()
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -36,6 +38,8 @@ class StateServer:
                 request = messages.StateRequest.FromString(line.read(int.from_bytes(head[4:], "big")))
                 part = getattr(request, request.WhichOneof("method"))
                 self.requests.append(part.WhichOneof("method"))
+                if self.requests[-1] == "setHandleState":
+                    self.states.append(messages.HandleState.Name(part.setHandleState.state))
                 waiting += 1
                 # Those that ask for something come after those that do not: only then answers are sent.
                 if not self.answering.is_set() and self.requests[-1] != "mapStateCall":

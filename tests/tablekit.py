@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from operatorkit import Change, OperatorRun
 
 from firesteel.common import Row, RowKind
 from firesteel.datastream import DataStream
-from firesteel.datastream.operators import Records
-from firesteel.runtime.columns.kinds import with_kinds
 from firesteel.runtime.operators.table import (
     AggregateCall,
     Calc,
@@ -23,94 +21,17 @@ from firesteel.runtime.operators.table import (
     GroupAggregateOperator,
     KeyColumns,
     RowsToColumns,
-    rows_of,
 )
-from firesteel.runtime.state.store import MemoryStore
-
-Change = tuple[int, tuple[Any, ...]]
-"""The kind of a row, and the row."""
 
 
-class Stub:
-    """Stands for the context of an operator; state is in a store of its own."""
-
-    def __init__(self, store: MemoryStore, shapes: dict[str, Any]) -> None:
-        self.store, self.shapes = store, shapes
-        self.tables: dict[str, Any] = {}
-        self.emitted: list[pa.RecordBatch] = []
-        self.watermark = -(1 << 60)
-        self.now = 0
-
-    def timer_service(self) -> Any:
-        return self
-
-    def current_watermark(self) -> int:
-        return self.watermark
-
-    def current_processing_time(self) -> int:
-        return self.now
-
-    def get_metrics_group(self) -> Any:
-        return self
-
-    def counter(self, name: str) -> Any:
-        return self
-
-    def inc(self, count: int = 1) -> None:
-        """Nobody counts here."""
-
-    def keep_columns(self, name: str, table: Any) -> None:
-        self.tables[name] = table
-        table.attach(name.encode(), self.store, self.shapes.setdefault(name, {}))
-
-    def emit(self, values: list[pa.RecordBatch], timestamps: Any = None) -> None:
-        self.emitted += values
-
-    def end_batch(self) -> None:
-        for name, table in self.tables.items():
-            self.store.write(table.changes())
-            table.attach(name.encode(), self.store, self.shapes[name], unchanged=True)
-
-    def changes(self) -> list[Change]:
-        return [(row.get_row_kind().value, tuple(row)) for batch in self.emitted for row in rows_of(batch)]
-
-
-class Vectorised:
-    """The operator over some batches, with a restart wherever it is asked for."""
+class Vectorised(OperatorRun):
+    """The operator, for groups."""
 
     def __init__(self, spec: GroupAggregate) -> None:
-        self._spec = spec
-        self._store, self._shapes = MemoryStore(), {}
-        self._stubs: list[Stub] = []
-        self.restart()
-
-    def restart(self) -> None:
-        if self._stubs:
-            self._stubs[-1].end_batch()
-        stub = Stub(self._store, self._shapes)
-        self._stubs.append(stub)
-        self.operator = GroupAggregateOperator(self._spec)
-        self.operator.context = stub  # type: ignore[assignment]
-        self.operator.open(stub)  # type: ignore[arg-type]
+        super().__init__(GroupAggregateOperator, spec)
 
     def process(self, rows: Sequence[Change]) -> None:
-        if rows:
-            self.operator.process(Records([batch_of(rows, self._spec.input)]))
-
-    def end_batch(self) -> None:
-        self.operator.end_batch()
-        self._stubs[-1].end_batch()
-
-    @property
-    def changes(self) -> list[Change]:
-        return [change for stub in self._stubs for change in stub.changes()]
-
-
-def batch_of(rows: Sequence[Change], schema: pa.Schema) -> pa.RecordBatch:
-    columns = list(zip(*(row for _, row in rows), strict=True))
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    kinds = np.array([kind for kind, _ in rows], np.int8)
-    return with_kinds(pa.RecordBatch.from_arrays(arrays, schema=schema), kinds if kinds.any() else None)
+        self.take(rows, self._spec.input)
 
 
 class _Group:
@@ -145,7 +66,7 @@ class Reference:
             if call.filter is not None and row[call.filter] is not True:
                 continue
             value = 1 if call.argument is None else row[call.argument]
-            if value is None:
+            if value is None and call.function != "ARRAY_AGG":
                 continue
             if adds:
                 values.append(value)
@@ -171,8 +92,16 @@ def _result(call: AggregateCall, values: list[Any]) -> Any:
         values = list(dict.fromkeys(values))
     if call.function == "COUNT":
         return len(values)
+    if call.function == "COLLECT":
+        return {value: values.count(value) for value in values}
     if not values:
         return None
+    if call.function in ("FIRST_VALUE", "LAST_VALUE"):
+        return values[0 if call.function == "FIRST_VALUE" else -1]
+    if call.function == "LISTAGG":
+        return call.options[0].join(values)
+    if call.function == "ARRAY_AGG":
+        return list(values)
     if call.function in ("MIN", "MAX"):
         return (min if call.function == "MIN" else max)(values)
     total = sum(values[1:], values[0])
@@ -208,7 +137,7 @@ GROUPS = GroupAggregate((0,), CALLS, INPUT, RESULT)
 class Column:
     index: int
 
-    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+    def evaluate(self, batch: pa.RecordBatch, now: int) -> pa.Array:
         return batch.column(self.index)
 
 
@@ -216,7 +145,7 @@ class Column:
 class Positive:
     index: int
 
-    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+    def evaluate(self, batch: pa.RecordBatch, now: int) -> pa.Array:
         return pc.greater(batch.column(self.index), 0)
 
 

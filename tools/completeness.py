@@ -2,7 +2,8 @@
 
 Run with the project's Python::
 
-    .venv/bin/python tools/completeness.py
+    .venv/bin/python tools/completeness.py            # streams
+    .venv/bin/python tools/completeness.py --table    # tables
 
 ``tests/compat/pyflink_names.json`` holds PyFlink's names (made by ``tools/pyflink_names.py``).
 ``tests/compat/exclusions.json`` maps what Firesteel leaves out to the reason. An entry names a module, a
@@ -108,6 +109,8 @@ def parameter_problem(expected: list[str], function: Any, bound: bool) -> str | 
             return describe_difference(expected, actual)
         if name.endswith("=") and actual[position].default is inspect.Parameter.empty:
             return describe_difference(expected, actual)
+        if actual[position].kind is inspect.Parameter.POSITIONAL_ONLY:
+            return describe_difference(expected, actual)
     for extra in actual[len(expected) :]:
         if extra.default is inspect.Parameter.empty and extra.kind not in VARIADIC:
             return describe_difference(expected, actual)
@@ -177,9 +180,15 @@ class Comparison:
                 self.findings.missing.append(member_path)
             elif isinstance(expected, dict) and inspect.isclass(value):
                 self.compare_members(member_path, value, expected)
+            elif expected is None and (inspect.isfunction(value) or isinstance(value, staticmethod | classmethod)):
+                self.compare_property(member_path)
             elif isinstance(expected, list):
                 bound = not isinstance(value, staticmethod)
                 self.compare_parameters(member_path, getattr(cls, name), expected, bound)
+
+    def compare_property(self, path: str) -> None:
+        if not self.exclusions.cover(f"{path}()", exists=False):
+            self.findings.different.append(f"{path}: read without parentheses in PyFlink, a method in Firesteel")
 
     def compare_parameters(self, path: str, function: Any, expected: list[str], bound: bool) -> None:
         problem = parameter_problem(expected, function, bound) if callable(function) else "not callable"
@@ -192,15 +201,15 @@ class Comparison:
         return getattr(module_of(module_name), name, ABSENT)
 
 
-def compare() -> Findings:
-    """Firesteel as it is now against the recorded names and the exclusions."""
-    names = json.loads((COMPAT / "pyflink_names.json").read_text())
-    exclusions = json.loads((COMPAT / "exclusions.json").read_text())
+def compare(table: bool = False) -> Findings:
+    """Firesteel as it is now against the recorded names and the exclusions: those of streams, or those of tables."""
+    names = json.loads((COMPAT / ("pyflink_table_names.json" if table else "pyflink_names.json")).read_text())
+    exclusions = json.loads((COMPAT / ("table_exclusions.json" if table else "exclusions.json")).read_text())
     return Comparison(names, exclusions).run()
 
 
 def main() -> int:
-    findings = compare()
+    findings = compare("--table" in sys.argv)
     for title, lines in vars(findings).items():
         print(f"{title}: {len(lines)}")
         for line in lines:

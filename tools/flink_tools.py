@@ -1,4 +1,5 @@
-"""Flink's own programs, from PyPI's apache-flink-libraries: its command line and its history server.
+"""Flink's own programs, from PyPI's apache-flink-libraries: its command line and its history server; and its SQL
+client, some JARs of which Maven fetches.
 
 They are tried against the job manager and are no part of Firesteel. The package is large (330 MB): it is downloaded
 once into the user's cache folder, of which only the JARs that are needed stay.
@@ -15,13 +16,14 @@ import zipfile
 from functools import cache
 from pathlib import Path
 
+import local_server
 import platformdirs
 from filelock import FileLock
 
 from firesteel.engine.spark.java import find_java
 from firesteel.errors import SetupError
 
-__all__ = ["flink", "flink_command", "why_not"]
+__all__ = ["flink", "flink_command", "sql_client", "why_no_sql_client", "why_not"]
 
 VERSION = "2.3.0"
 JARS = ("flink-dist", "log4j-1.2-api", "log4j-api", "log4j-core", "log4j-slf4j-impl")
@@ -64,15 +66,40 @@ def why_not() -> str:
     return ""
 
 
-def flink_command(main: str, conf: Path, *arguments: str) -> tuple[list[str], dict[str, str]]:
-    """The command line and the environment that run a class of Flink's."""
+@cache
+def sql_client_jars() -> tuple[Path, ...]:
+    """What the SQL client needs besides, fetched where it is missing."""
+
+    def fetch(folder: Path) -> None:
+        pom = str(Path(__file__).parent / "flink_sql_client" / "pom.xml")
+        local_server.maven(
+            "copy-dependencies", "-f", pom, "-DexcludeTransitive=true", into=folder, what="Flink's SQL client"
+        )
+
+    return tuple(sorted(local_server.fetched(local_server.cache(f"flink-sql-client-{VERSION}"), fetch).glob("*.jar")))
+
+
+@cache
+def why_no_sql_client() -> str:
+    """Why Flink's SQL client cannot be run; empty if it can."""
+    try:
+        sql_client_jars()
+    except (OSError, RuntimeError) as error:
+        return f"Flink's SQL client {VERSION} cannot be had: {error}"
+    return why_not()
+
+
+def flink_command(
+    main: str, conf: Path, *arguments: str, besides: tuple[Path, ...] = ()
+) -> tuple[list[str], dict[str, str]]:
+    """The command line and the environment that run a class of Flink's. ``besides``: more JARs."""
     (conf / "log4j.properties").write_text("rootLogger.level = OFF\n")
     if not (conf / "config.yaml").exists():
         (conf / "config.yaml").write_text("rest.address: 127.0.0.1\n")
     options = [f"-Dlog4j.configurationFile={conf / 'log4j.properties'}", "-XX:TieredStopAtLevel=1", "-Xmx256m"]
     opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.lang", "java.util", "java.time")]
     java = str(Path(find_java().home) / "bin" / "java")
-    command = [java, *options, *opened, "-cp", os.pathsep.join(map(str, jars())), main, *arguments]
+    command = [java, *options, *opened, "-cp", os.pathsep.join(map(str, besides + jars())), main, *arguments]
     return command, {**os.environ, "FLINK_CONF_DIR": str(conf)}
 
 
@@ -82,3 +109,15 @@ def flink(address: str, token: str, conf: Path, *arguments: str) -> subprocess.C
     command, environment = flink_command("org.apache.flink.client.cli.CliFrontend", conf, action, "-m", address, *more)
     environment["FLINK_REST_CLIENT_HEADERS"] = f"Authorization:Bearer {token}"
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+
+
+def sql_client(address: str, token: str, conf: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Flink's SQL client, not embedded but with a gateway: ``sql_client(address, token, folder, "-f", "file.sql")``."""
+    main, history = "org.apache.flink.table.client.SqlClient", ("-hist", str(conf / "history"))
+    command, environment = flink_command(
+        main, conf, "gateway", "-e", address, *history, *arguments, besides=sql_client_jars()
+    )
+    environment["FLINK_REST_CLIENT_HEADERS"] = f"Authorization:Bearer {token}"
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=240, stdin=subprocess.DEVNULL
+    )

@@ -217,8 +217,8 @@ class KafkaServer(LocalServer):
         client = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
         config = {key.replace("_", "."): value for key, value in settings.items()}
         for made in client.create_topics([NewTopic(name, partitions, 1, config=config)]).values():
-            made.result(30)
-        end = time.monotonic() + 30
+            made.result(120)
+        end = time.monotonic() + 120
         while not self._has_leaders(name, partitions):
             if time.monotonic() > end:
                 raise RuntimeError(f"topic {name} got no leaders")
@@ -247,7 +247,7 @@ class KafkaServer(LocalServer):
         )
         client = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
         for made in client.create_acls([rule]).values():
-            made.result(30)
+            made.result(120)
 
     def _has_leaders(self, name: str, partitions: int) -> bool:
         from confluent_kafka import KafkaException, TopicPartition

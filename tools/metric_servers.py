@@ -28,7 +28,7 @@ from typing import Any
 import local_server
 from local_server import free_ports
 
-SECONDS_TO_START = 60
+SECONDS_TO_START = 180
 STATSD = "0.9.0"
 CARBON = "1.1.10"
 

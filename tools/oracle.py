@@ -1,7 +1,8 @@
 """Runs one program on PyFlink and on Firesteel and compares what they print.
 
-A program is a file written for Firesteel. For PyFlink, ``firesteel`` becomes ``pyflink`` in its import lines
-and nothing else changes: the product's promise, read backwards. Each run has a process of its own::
+A program is a file written for Firesteel, or a package with a ``__main__``. For PyFlink, ``firesteel`` becomes
+``pyflink`` in its import lines and nothing else changes: the product's promise, read backwards. Each run has a process
+of its own::
 
     .venv/bin/python tools/oracle.py compare                  # all of tests/compat/programs, on both engines
     .venv/bin/python tools/oracle.py compare word_count_batch my_program.py
@@ -79,14 +80,26 @@ def for_pyflink(source: str) -> str:
     return IMPORT.sub(r"\1pyflink", source)
 
 
-def run(python: Path, source: str, environment: dict[str, str], timeout: float) -> str:
+def sources_of(program: Path) -> dict[str, str]:
+    """What stands in the files of a program, by their names."""
+    if program.is_dir():
+        return {f"{program.name}/{file.name}": file.read_text() for file in sorted(program.glob("*.py"))}
+    return {"program.py": program.read_text()}
+
+
+def run(python: Path, sources: dict[str, str], environment: dict[str, str], timeout: float) -> str:
     """The standard output of a program, which must end well."""
     with tempfile.TemporaryDirectory() as directory:
-        program = Path(directory) / "program.py"
-        program.write_text(source)
+        for name, source in sources.items():
+            file = Path(directory) / name
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(source)
+        package, inside, _ = next(iter(sources)).partition("/")
+        # Workers find a package by the path, too.
+        path = os.pathsep.join(filter(None, [directory, environment.get("PYTHONPATH")]))
         finished = subprocess.run(
-            [str(python), str(program)],
-            env=environment,
+            [str(python), *(["-m", package] if inside else [str(file)])],
+            env=environment | {"PYTHONPATH": path},
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -99,18 +112,18 @@ def run(python: Path, source: str, environment: dict[str, str], timeout: float) 
 
 def on_pyflink(program: Path, python: Path, timeout: float) -> list[str]:
     """PyFlink's normalised output: its workers find the same Python through PATH."""
-    source = program.read_text()
+    sources = {name: for_pyflink(source) for name, source in sources_of(program).items()}
     environment = os.environ | {
         "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
         "_python_worker_execution_mode": "process",
     }
-    return Rules.of(source).normalise(run(python, for_pyflink(source), environment, timeout))
+    return Rules.of("\n".join(sources.values())).normalise(run(python, sources, environment, timeout))
 
 
 def on_firesteel(program: Path, timeout: float) -> list[str]:
-    source = program.read_text()
+    sources = sources_of(program)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    return Rules.of(source).normalise(run(Path(sys.executable), source, environment, timeout))
+    return Rules.of("\n".join(sources.values())).normalise(run(Path(sys.executable), sources, environment, timeout))
 
 
 def expected_of(program: Path) -> Path:
@@ -134,7 +147,8 @@ def find(names: list[str]) -> list[Path]:
     """The programs called ``names`` (paths, or names without .py of the set), or the whole set."""
     if not names:
         return sorted(PROGRAMS.glob("*.py"))
-    return [Path(name) if name.endswith(".py") else PROGRAMS / f"{name}.py" for name in names]
+    paths = [Path(name) for name in names]
+    return [path if path.suffix == ".py" or path.is_dir() else PROGRAMS / f"{path}.py" for path in paths]
 
 
 def arguments() -> argparse.Namespace:

@@ -4,9 +4,9 @@ Run with the Python of an environment that has PyFlink::
 
     <environment>/bin/python tools/pyflink_names.py
 
-The result, ``tests/compat/pyflink_names.json``, is what ``tests/compat/test_completeness.py`` holds Firesteel
-to. Only names and parameter names are kept; a class is described where it is defined, and elsewhere by a
-reference.
+The result, ``tests/compat/pyflink_names.json`` (with ``--table`` ``pyflink_table_names.json``), is what
+``tests/compat/test_completeness.py`` holds Firesteel to. Only names and parameter names are kept; a class is
+described where it is defined, and elsewhere by a reference.
 """
 
 import argparse
@@ -21,15 +21,20 @@ from types import ModuleType
 from typing import Any
 
 PACKAGES = ("pyflink.common", "pyflink.datastream", "pyflink.metrics")
-PLUMBING = ("pyflink.common.constants", "pyflink.common.utils", "pyflink.datastream.utils")
+TABLE_PACKAGES = ("pyflink.table",)
+PLUMBING = (
+    *("pyflink.common.constants", "pyflink.common.utils", "pyflink.datastream.utils"),
+    *("pyflink.table.utils", "pyflink.table.serializers", "pyflink.table.functions"),
+)
 """Helpers between PyFlink and its JVM, which no program imports."""
-TARGET = Path(__file__).resolve().parent.parent / "tests" / "compat" / "pyflink_names.json"
+COMPAT = Path(__file__).resolve().parent.parent / "tests" / "compat"
+TARGETS = {PACKAGES: COMPAT / "pyflink_names.json", TABLE_PACKAGES: COMPAT / "pyflink_table_names.json"}
 
 
-def modules() -> list[ModuleType]:
+def modules(packages: tuple[str, ...]) -> list[ModuleType]:
     """The packages and every module below them, except tests and plumbing."""
     found = []
-    for package_name in PACKAGES:
+    for package_name in packages:
         package = importlib.import_module(package_name)
         found.append(package)
         for info in pkgutil.walk_packages(package.__path__, package_name + "."):
@@ -130,15 +135,18 @@ def describe(module: ModuleType, public: set[type]) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write down PyFlink's public names.")
-    parser.add_argument("--output", type=Path, default=TARGET)
+    parser.add_argument("--table", action="store_true", help="those of pyflink.table, into a file of their own")
+    parser.add_argument("--output", type=Path)
     options = parser.parse_args()
-    found = modules()
-    public = {getattr(module, name) for module in found for name in public_names(module)}
-    classes = {value for value in public if inspect.isclass(value)}
+    packages = TABLE_PACKAGES if options.table else PACKAGES
+    output = options.output or TARGETS[packages]
+    found = modules(packages)
+    values = (getattr(module, name) for module in found for name in public_names(module))
+    classes = {value for value in values if inspect.isclass(value)}
     names = {module.__name__.removeprefix("pyflink."): describe(module, classes) for module in found}
     document = {"pyflink": version("apache-flink"), "modules": names}
-    options.output.write_text(json.dumps(document, indent=1) + "\n")
-    print(f"{options.output.name}: {len(names)} modules, {sum(map(len, names.values()))} names")
+    output.write_text(json.dumps(document, indent=1) + "\n")
+    print(f"{output.name}: {len(names)} modules, {sum(map(len, names.values()))} names")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Protocol
 
+import opensearch_server
 import pytest
 
 from benchmarks.cases import ENGINES, FIRESTEEL, Case
@@ -99,6 +100,15 @@ def test_every_change_of_groups(run: RunCase) -> None:
         assert sum(1 for line in lines if line.startswith("+U") and ", 50, " in line) == 100
 
 
+def test_functions_in_sql(run: RunCase) -> None:
+    expected = sorted(f"+I[{3 * n + 1}, {n}]" for n in range(2_000))
+    for kind in ("general", "pandas"):
+        assert sorted(run(CASES[f"sql_function_{kind}"], "--records", "2000", "--show")) == expected
+    groups = run(CASES["sql_function_aggregate"], "--keys", "10", "--records", "2000", "--show")
+    last = {line.split("[")[1].split(",")[0]: line for line in groups if line.startswith(("+I", "+U"))}
+    assert sum(int(line.rstrip("]").rpartition(", ")[2]) for line in last.values()) == sum(range(2_000))
+
+
 @pytest.mark.parametrize("case", [case for case in RATES if case.program == "nexmark"], ids=lambda case: case.name)
 def test_nexmark(run: RunCase, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     # Processing time stands still, or a window of it might end within the test.
@@ -175,3 +185,16 @@ def test_connectors(run: RunCase) -> None:
         "out of, as a whole",
     ]
     assert min(one["share"] for name, one in found.items() if name != "records") > 0
+
+
+@pytest.mark.parametrize("missing", [None, "no OpenSearch: there is no Java"])
+def test_a_server_that_cannot_be_had_is_one_line(
+    run: RunCase, monkeypatch: pytest.MonkeyPatch, missing: str | None
+) -> None:
+    def fetch() -> None:
+        raise RuntimeError("Maven could not fetch it:\n[ERROR] a page of reasons")
+
+    monkeypatch.setattr(opensearch_server, "why_not", lambda: missing)
+    monkeypatch.setattr(opensearch_server, "jars", fetch)
+    (line,) = run(CASES["connector_opensearch"], "--records", "10", "--repeats", "1")
+    assert json.loads(line) == {"skipped": missing or "Maven could not fetch it"}

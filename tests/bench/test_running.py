@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -110,3 +111,11 @@ def test_the_ratios() -> None:
         ("large_state", "firesteel_rocksdb: batch among many / few keys"): (1.4, False),
     }
     assert "MISSED" in report.table(RESULTS)
+
+
+def test_the_command_starts_without_the_folder_of_programs_on_the_path() -> None:
+    """Programs import each other from their own folder, which tests have on their path, too."""
+    repository = Path(runner.__file__).parent.parent
+    environment = {**os.environ, "PYTHONPATH": str(repository)}
+    command = [sys.executable, "-m", "benchmarks", "--help"]
+    assert subprocess.run(command, cwd=repository, env=environment, capture_output=True).returncode == 0

@@ -2,10 +2,11 @@
 
 The expected lines are PyFlink's real output (``tools/oracle.py record``), so PyFlink need not be installed.
 All programs run in this process, each as ``__main__``: classes that a script defines may be keys and records. They run
-in memory, and those that are about more than operators also on Spark: how records travel, in what order they come,
-who prints what, both modes. For the others Spark is tested elsewhere: state, time, windows, joins and asynchronous
-requests by the samples of ``tests/semantics``, unions, side outputs and several keyed stages by ``tests/engine``.
-``--all-engines`` runs all of them there.
+in memory, and those that are about more than operators also on Spark: how records travel, and what is printed. For the
+others Spark is tested elsewhere: state, time, windows, joins, asynchronous requests, custom partitioning and what a
+function is told by the samples of ``tests/semantics``, unions, side outputs, several keyed stages and the order of
+records in batch mode by ``tests/engine``, ``shuffle`` and ``rebalance`` by ``tests/recovery``, broadcast state by an
+example. ``--all-engines`` runs all of them there.
 """
 
 import runpy
@@ -33,8 +34,7 @@ def _on_spark(*programs: str) -> Callable[[Any], Any]:
 
 
 @pytest.mark.both_engines
-@_on_spark("word_count_streaming", "word_count_batch", "batch_order", "execute_and_collect")
-@_on_spark("print_prefixes", "print_typed_values", "runtime_context", "key_types", "partitioning", "broadcast_state")
+@_on_spark("word_count_streaming", "print_typed_values", "key_types")
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
 def test_prints_what_pyflink_prints(
     program: Path, engine: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

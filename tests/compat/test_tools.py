@@ -1,5 +1,6 @@
 """The comparing tools themselves: rewriting imports, normalising output, finding gaps."""
 
+from pathlib import Path
 from typing import Any
 
 import completeness
@@ -21,6 +22,19 @@ def test_imports_are_rewritten_and_nothing_else() -> None:
     assert oracle.for_pyflink(source) == (
         "from pyflink.common import Row\nimport pyflink\n    import pyflink.x\nx = 'from firesteel'\n"
     )
+
+
+def test_a_program_may_be_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "several"
+    package.mkdir()
+    (package / "__init__.py").write_text("NAMES = []\n")
+    (package / "one.py").write_text("from several import NAMES\n\nNAMES.append(__name__)\n")
+    (package / "__main__.py").write_text('from several import NAMES, one\n\nORDER = "none"\nprint(*NAMES)\n')
+    monkeypatch.setattr(oracle, "PROGRAMS", tmp_path)
+    (program, file) = oracle.find([str(package), "one"])
+    assert file == tmp_path / "one.py"
+    assert oracle.on_firesteel(program, 400) == ["several.one"]
+    assert oracle.on_firesteel(package / "__init__.py", 400) == []
 
 
 @pytest.mark.parametrize(
@@ -61,6 +75,12 @@ def test_parameters_are_compared() -> None:
     assert completeness.parameter_problem(["value"], ours, bound=False) is None
     problem = completeness.parameter_problem(["element"], ours, bound=False)
     assert problem == "PyFlink has (element), Firesteel (value: int, extra: int = 0)"
+
+
+def test_what_is_read_in_one_and_called_in_the_other_is_found() -> None:
+    names: dict[str, Any] = {"modules": {"common": {"Types": {"bases": [], "members": {"TUPLE": None}}}}}
+    different = completeness.Comparison(names, {}).run().different
+    assert different == ["common.Types.TUPLE: read without parentheses in PyFlink, a method in Firesteel"]
 
 
 def test_an_exclusion_may_cover_parameters_only() -> None:

@@ -22,6 +22,7 @@ PAGES = [
     "writing-a-sink.md",
     "writing-an-operator.md",
     "column-operators.md",
+    "table-connectors.md",
     "cep.md",
     "databases.md",
     "gelly.md",

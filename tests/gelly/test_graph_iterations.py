@@ -101,6 +101,34 @@ def test_scatter_gather_along_all_edges(graph: Graph) -> None:
     assert found == {vertex: known.get(vertex, math.inf) for vertex in WEIGHTED}
 
 
+class SendDegrees(ScatterFunction):
+    def send_messages(self, vertex: Vertex) -> None:
+        self.send_message_to_all_neighbors(1000 * self.get_in_degree() + self.get_out_degree())
+
+
+class AddDegrees(GatherFunction):
+    def update_vertex(self, vertex: Vertex, in_messages: Any) -> None:
+        own = 1000 * self.get_in_degree() + self.get_out_degree()
+        self.set_new_vertex_value(float(1_000_000 * own + sum(in_messages)))
+
+
+def test_functions_may_ask_for_degrees(graph: Graph) -> None:
+    parameters = ScatterGatherConfiguration()
+    parameters.set_parallelism(2)
+    assert not parameters.is_opt_degrees()
+    parameters.set_opt_degrees(True)
+    found = values(graph.run_scatter_gather_iteration(SendDegrees(), AddDegrees(), 1, parameters))
+
+    def both(vertex: Any) -> int:
+        return int(1000 * WEIGHTED.in_degree[vertex] + WEIGHTED.out_degree[vertex])
+
+    for vertex, value in found.items():
+        near = list(WEIGHTED.predecessors(vertex))
+        # Who gets no message keeps the value.
+        kept = 0.0 if vertex == 0 else math.inf
+        assert value == (1_000_000 * both(vertex) + sum(map(both, near)) if near else kept)
+
+
 class Further(gsa.GatherFunction):
     def gather(self, neighbor: Neighbor) -> Any:
         return neighbor.neighbor_value + neighbor.edge_value

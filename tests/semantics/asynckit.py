@@ -15,7 +15,8 @@ from firesteel.datastream import (
     RuntimeContext,
 )
 
-LIMIT = Time.seconds(20)
+LIMIT = Time.seconds(300)
+"""Only ends what hangs."""
 
 EVENTS: list[Any] = []
 """What functions tell. Jobs in memory run in this process, and this module is not copied with the functions."""

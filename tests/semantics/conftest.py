@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from databasekit import db, short_pauses, sqlite
 from savepointkit import Halves
 from sparkkit import eventually
+
+__all__ = ["db", "short_pauses", "sqlite"]
 
 
 @pytest.fixture(params=[1, 2, 3])
@@ -40,4 +43,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A program that hangs must not hold up the others for long."""
     for item in items:
         if "semantics" in item.path.parts and item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(180))
+            item.add_marker(pytest.mark.timeout(400))

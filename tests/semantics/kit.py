@@ -20,6 +20,9 @@ STREAMING = RuntimeExecutionMode.STREAMING
 FOREVER = 2**63 - 1
 NO_TIME = -(2**63)
 
+busy_seconds = 0.0
+"""A clock for tests that hold it. Here, because this module is not copied with the functions of a job."""
+
 
 class Field(TimestampAssigner):
     """Takes the event time from one field of a tuple."""

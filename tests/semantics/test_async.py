@@ -10,7 +10,7 @@ import pytest
 from asynckit import EVENTS, LIMIT, Echo, Later, no_events, others, threads_of_operators, wait_in_both_ways  # noqa: F401 - fixtures
 from kit import BATCH, STREAMING, LineServer, TimerLog, ascending, eventually, first, slow_numbers
 
-from firesteel.common import Duration, Time, Types, WatermarkStrategy
+from firesteel.common import Duration, Types, WatermarkStrategy
 from firesteel.datastream import (
     AsyncDataStream,
     AsyncFunction,
@@ -42,11 +42,34 @@ def test_ordered_keeps_the_order_of_the_elements(run: Any, parallelism: int, mod
     assert sorted(number for _, number in results) == list(range(60))
 
 
+class EveryTwentiethLast(AsyncFunction):
+    """Answers every twentieth number when all others of its subtask are answered."""
+
+    def __init__(self, first_ones: int) -> None:
+        self.first_ones = first_ones
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.subtask = runtime_context.get_index_of_this_subtask()
+        self.answered = asyncio.Event()
+
+    async def async_invoke(self, value: int) -> list[Any]:
+        if value % 20 == 0:
+            await self.answered.wait()
+            await asyncio.sleep(0.01)
+        else:
+            self.first_ones -= 1
+            if not self.first_ones:
+                self.answered.set()
+        return [(self.subtask, value)]
+
+
 @pytest.mark.both_engines
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_unordered_lets_the_fast_pass_the_slow(run: Any, parallelism: int) -> None:
-    records = [(number, 400 if number % 20 == 0 else 0) for number in range(60)]
-    results = run(lambda env: AsyncDataStream.unordered_wait(env.from_collection(records), Later(), LIMIT), parallelism)
+    function = EveryTwentiethLast(57 // parallelism)
+    results = run(
+        lambda env: AsyncDataStream.unordered_wait(env.from_collection(list(range(60))), function, LIMIT), parallelism
+    )
     for subtask in range(parallelism):
         mine = [number for one, number in results if one == subtask]
         assert [number for number in mine if number % 20 == 0] == mine[-60 // 20 // parallelism :]
@@ -84,16 +107,23 @@ def test_timed_and_untimed_records_of_a_union(run: Any, wait: Any) -> None:
 
 
 class Crowd(AsyncFunction):
-    """Emits how many requests are under way, itself included."""
+    """Emits how many requests are under way, itself included. The first ones wait until there are as many as expected;
+    then there is a moment for others to join them."""
 
-    def __init__(self, seconds: float = 0.01) -> None:
-        self.seconds = seconds
+    def __init__(self, expected: int) -> None:
+        self.expected = expected
         self.under_way = 0
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.complete = asyncio.Event()
 
     async def async_invoke(self, value: Any) -> list[int]:
         self.under_way += 1
         try:
-            await asyncio.sleep(self.seconds)
+            if self.under_way >= self.expected:
+                self.complete.set()
+            await self.complete.wait()
+            await asyncio.sleep(0.01)
             return [self.under_way]
         finally:
             self.under_way -= 1
@@ -101,13 +131,13 @@ class Crowd(AsyncFunction):
 
 @pytest.mark.parametrize("capacity", [1, 7, 100])
 def test_as_many_requests_as_the_capacity_and_no_more(run: Any, wait: Any, capacity: int) -> None:
-    seen = run(lambda env: wait(env.from_collection(list(range(120))), Crowd(), LIMIT, capacity))
+    seen = run(lambda env: wait(env.from_collection(list(range(120))), Crowd(capacity), LIMIT, capacity))
     assert len(seen) == 120
     assert max(seen) == capacity
 
 
 def test_the_default_capacity_is_100(run: Any, wait: Any) -> None:
-    assert max(run(lambda env: wait(env.from_collection(list(range(300))), Crowd(), LIMIT))) == 100
+    assert max(run(lambda env: wait(env.from_collection(list(range(300))), Crowd(100), LIMIT))) == 100
 
 
 class Relay(AsyncFunction):
@@ -131,7 +161,7 @@ def test_requests_of_successive_chunks_overlap(run: Any) -> None:
     """Chunks hold up to 8192 records: a stop at the end of each would wait for the first element for ever."""
     numbers = list(range(30_000))
     results = run(
-        lambda env: AsyncDataStream.unordered_wait(env.from_collection(numbers), Relay(25_000), Time.seconds(15), 4),
+        lambda env: AsyncDataStream.unordered_wait(env.from_collection(numbers), Relay(25_000), LIMIT, 4),
         config={"firesteel.batch.max-records": "30000"},
     )
     assert sorted(results) == numbers

@@ -12,6 +12,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 from kafkakit import QUIET, Broker
+from sparkkit import eventually
 
 from firesteel.connectors.kafka.committing import TransactionCommitter, committable
 from firesteel.connectors.kafka.markers import Markers
@@ -176,7 +177,8 @@ def test_markers_of_an_abort_that_a_coordinator_has_left_out_are_written(
     other = opened(broker, topic, "open", name)
     Markers(transactions).wait({older: found.partitions}, committed=False)
     other.commit_transaction(60)
-    assert broker.values(topic) == ["behind", "open"]
+    # The broker answers when it has decided; readers see it when the markers are written.
+    assert eventually(lambda: broker.values(topic) == ["behind", "open"])
     del producer
 
 
@@ -209,6 +211,46 @@ def test_an_abort_during_which_the_broker_is_away_is_over_when_its_markers_are_w
     for committer in (first, second):
         committer.close()
     del producer
+
+
+@pytest.mark.parametrize("hint", ["topic", "pending"])
+def test_an_abort_that_driver_and_broker_have_forgotten_is_over_after_the_next_start(
+    broker: Broker, transactions: Transactions, monkeypatch: pytest.MonkeyPatch, hint: str
+) -> None:
+    topic, name = broker.topic(), uuid.uuid4().hex
+    producer, kept = opened(broker, topic, "gone", f"{name}-1"), opened(broker, topic, "kept", f"{name}-2")
+    known = transactions.describe([f"{name}-1", f"{name}-2"])
+    left, prepared = known[f"{name}-1"], known[f"{name}-2"]
+    # What a coordinator says that has left the markers out.
+    raised = left.transaction._replace(epoch=left.transaction.epoch + 1, started=-1)
+    told = {f"{name}-1": TransactionState("CompleteAbort", raised), f"{name}-2": prepared}
+    with monkeypatch.context() as patch:
+        patch.setattr(Transactions, "describe", lambda self, names: {one: told[one] for one in names})
+        patch.setattr(
+            Transactions, "open_ones", lambda self, prefix, states=(): sorted(told) if "CompleteAbort" in states else []
+        )
+        properties = KafkaProperties().having({"bootstrap.servers": broker.servers})
+        committer = TransactionCommitter(properties, name, topic if hint == "topic" else None)
+        committer.recover([committable(prepared, 1)])
+    assert Markers(transactions)._missing({left.transaction: {(topic, 0)}}, committed=False) == []
+    assert [found.state for found in transactions.describe([f"{name}-2"]).values()] == ["Ongoing"]
+    committer.commit([committable(prepared, 1)])
+    assert broker.values(topic) == ["kept"]
+    committer.close()
+    del producer, kept
+
+
+def test_transactions_that_were_aborted_are_found_by_their_state(broker: Broker, transactions: Transactions) -> None:
+    topic, name = broker.topic(), uuid.uuid4().hex
+    opened(broker, topic, "gone", name).abort_transaction(60)
+    properties = KafkaProperties().having({"bootstrap.servers": broker.servers})
+    # The broker answers when it has decided; the markers are written after that.
+    assert eventually(lambda: transactions.open_ones(name, ("CompleteAbort",)) == [name])
+    committer = TransactionCommitter(properties, name, topic)
+    committer.recover([])
+    committer.close()
+    broker.write(topic, ["behind"])
+    assert broker.values(topic) == ["behind"]
 
 
 def test_who_may_not_write_markers_learns_that_readers_wait(

@@ -17,6 +17,10 @@ PROGRAM = """
     from firesteel.datastream import StreamExecutionEnvironment
     from firesteel.datastream.connectors.datagen import DataGeneratorSource
     from firesteel.datastream.connectors.file_system import FileSink
+    from firesteel.engine.memory import MemoryEngine
+
+    # A busy machine may hold the last batch up, or its files.
+    MemoryEngine.suspends_within = 120.0
 
     def build():
         settings = {"firesteel.master": "memory", "firesteel.batch.max-records": "100"}

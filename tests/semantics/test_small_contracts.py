@@ -124,7 +124,7 @@ class Table(BatchSink):
         self.path, self.crash = str(path), crash
 
     def open(self, context: Any) -> None:
-        self.connection = sqlite3.connect(self.path, check_same_thread=False)
+        self.connection = sqlite3.connect(self.path, timeout=120, check_same_thread=False)
         with self.connection:
             self.connection.execute("CREATE TABLE IF NOT EXISTS numbers (n INTEGER)")
             self.connection.execute("CREATE TABLE IF NOT EXISTS written (sink TEXT PRIMARY KEY, number INTEGER)")
@@ -146,7 +146,7 @@ class Table(BatchSink):
 
 
 def numbers(path: Path) -> list[int]:
-    with sqlite3.connect(path) as connection:
+    with sqlite3.connect(path, timeout=120) as connection:
         return [n for (n,) in connection.execute("SELECT n FROM numbers ORDER BY n")]
 
 
@@ -237,11 +237,16 @@ def test_polling_goes_on_and_waits_where_nothing_is(tmp_path: Path) -> None:
     # The engine pickles the source: what the function closes over would be a copy of its own.
     _POLLS["poll"] = poll
     source = PollingSource(_poll, 0, interval=0.01)
-    env.from_source(source, NONE, "growing").sink_to(Table(tmp_path / "table"))
+    sink = Table(tmp_path / "table")
+    # A file is there before its tables are: here they are before anybody looks.
+    sink.open(None)
+    sink.close()
+    del sink.connection
+    env.from_source(source, NONE, "growing").sink_to(sink)
     job = env.execute_async("growing")
     assert eventually(lambda: len(asked) > 2)
     given += [1, 2]
-    assert eventually(lambda: (tmp_path / "table").exists() and numbers(tmp_path / "table") == [1, 2])
+    assert eventually(lambda: numbers(tmp_path / "table") == [1, 2])
     given.append(3)
     assert eventually(lambda: numbers(tmp_path / "table") == [1, 2, 3])
     job.cancel().result()

@@ -90,8 +90,6 @@ class AllAtOnce(KeyedProcessFunction):
 
 
 @pytest.mark.both_engines
-@pytest.mark.spark_sample(subtasks=1, mode="streaming", backend="hashmap")
-@pytest.mark.spark_sample(subtasks=3, mode="streaming", backend="rocksdb")
 @pytest.mark.spark_sample(subtasks=3, mode="streaming", backend="tight")
 @pytest.mark.spark_sample(subtasks=3, mode="batch", backend="rocksdb")
 @BACKEND

@@ -81,7 +81,6 @@ def test_failures_change_nothing(case: Case, parallelism: int, backend: str) -> 
 
 
 @pytest.mark.both_engines
-@pytest.mark.spark_sample(case="functions: clear is called for sessions with a fold", backend="hashmap", parallelism=1)
 @pytest.mark.spark_sample(
     case="lateness: late records to a side output, none is dropped", backend="rocksdb", parallelism=3
 )

@@ -65,7 +65,7 @@ def test_a_stream_of_changes_as_a_table(env: StreamExecutionEnvironment, tables:
 
 def test_single_values_get_a_name(env: StreamExecutionEnvironment, tables: StreamTableEnvironment) -> None:
     numbers = env.from_collection([1, 2], Types.INT())
-    assert tables.from_data_stream(numbers).get_schema().field_names() == ["f0"]
+    assert tables.from_data_stream(numbers).get_schema().get_field_names() == ["f0"]
     with tables.from_data_stream(numbers, col("x")).select(col("x") * 2).execute().collect() as found:
         assert [tuple(row) for row in found] == [(2,), (4,)]
     with pytest.raises(ProgramError, match="needs a stream of a declared type"):

@@ -9,8 +9,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
+from firesteel.common import Instant, Row
+from firesteel.runtime.columns.nested import arrow_column
 from firesteel.runtime.columns.packing import joined, pack, unpack
 from firesteel.runtime.columns.routing import KeyColumns, key_groups, row_hashes, subtasks_by_group
+from firesteel.runtime.columns.scans import Segments
 from firesteel.runtime.keys import KeyRoutes, key_group, stable_hash
 from firesteel.runtime.state.columnar import SlotColumn, SlotTable
 from firesteel.runtime.state.columnar.slots import scan_slots
@@ -96,3 +99,41 @@ def test_a_table_of_slots_through_many_batches(rounds: int) -> None:
     assert len(store.content) == len(shape["segments"])
     assert sum(shape["segments"].values()) < 6 * 6000
     assert sum(map(len, store.content.values())) == shape["bytes"]
+
+
+@pytest.mark.parametrize("begin", [0, 1_700_000_000_000_000, -1_700_000_000_000_000])
+def test_the_largest_so_far_of_moments_in_many_groups(begin: int) -> None:
+    """Microseconds since 1970 are large numbers that are close to each other: ranges of groups must not overlap."""
+    groups = 10_000
+    segments = Segments(np.arange(0, 2 * groups, 2), 2 * groups)
+    values = begin + np.arange(2 * groups)[::-1]
+    assert segments.fits(int(values.min()) - 1, int(values.max()))
+    largest = segments.running_max(values, np.full(groups, values.min() - 1))
+    assert (largest == np.repeat(values[::2], 2)).all()
+
+
+def test_values_of_programs_as_columns() -> None:
+    """Rows by name, also with more fields than are wanted, or by place; maps as dicts or pairs; moments inside."""
+    kind = pa.struct({"at": pa.timestamp("ms"), "by": pa.map_(pa.string(), pa.list_(pa.timestamp("ms")))})
+    moment = Instant(1, 2_999_999)
+    values = [
+        Row(by={"k": [moment, None]}, more=7, at=moment),
+        (moment, [("k", (moment, None))]),
+        {"at": moment, "by": {"k": [moment, None]}},
+        None,
+    ]
+    shown = [{"at": 1002, "by": [("k", [1002, None])]}] * 3
+    numbers = pa.struct({"at": pa.int64(), "by": pa.map_(pa.string(), pa.list_(pa.int64()))})
+    assert arrow_column(values, kind).equals(pa.array([*shown, None], numbers).cast(kind))
+
+
+@pytest.mark.parametrize("value", [7, "text", (1, 2, 3), {"at": 1, "by": ["no pair"]}])
+def test_what_is_no_row_is_told_by_arrow(value: Any) -> None:
+    kind = pa.struct({"at": pa.int32(), "by": pa.map_(pa.string(), pa.int32())})
+    with pytest.raises((pa.ArrowException, TypeError, ValueError)):
+        arrow_column([value], kind)
+
+
+def test_a_nan_has_a_route() -> None:
+    first, second, number = row_hashes([pa.array([float("nan"), float("nan"), 1.0])], 3).tolist()
+    assert first == second != number == stable_hash(1)

@@ -4,9 +4,8 @@ from ast import literal_eval
 from typing import Any
 
 import pyarrow as pa
-from tablekit import Change, Stub, batch_of
+from operatorkit import Change, OperatorRun
 
-from firesteel.datastream.operators import Records
 from firesteel.runtime.operators.table import (
     AggregateCall,
     GroupAggregate,
@@ -17,7 +16,6 @@ from firesteel.runtime.operators.table import (
     Rank,
     RankOperator,
 )
-from firesteel.runtime.state.store import MemoryStore
 
 LONG = pa.int64()
 ROWS = pa.schema([("k", pa.string()), ("v", LONG), ("d", pa.float64()), ("s", pa.int8())])
@@ -40,20 +38,18 @@ def told(text: str) -> list[Change]:
     return [(KINDS[line[:2]], tuple(literal_eval(line[3:]))) for line in lines]
 
 
-def run(operator: Any, *inputs: tuple[int, pa.Schema, list[Change]]) -> list[Change]:
-    stub = Stub(MemoryStore(), {})
-    operator.context = stub
-    operator.open(stub)
+def run(operator: Any, spec: Any, *inputs: tuple[int, pa.Schema, list[Change]]) -> list[Change]:
+    got = OperatorRun(operator, spec)
     for number, schema, rows in inputs:
-        operator.process(Records([batch_of(rows, schema)], input=number))
-    return stub.changes()
+        got.take(rows, schema, number)
+    return got.changes
 
 
 def grouped(schema: pa.Schema, rows: list[Change], key: int | None, *calls: AggregateCall, **options: Any) -> Any:
     keys = () if key is None else (key,)
     fields = [schema.field(one) for one in keys] + [pa.field(str(n), call.type) for n, call in enumerate(calls)]
     spec = GroupAggregate(keys, calls, schema, pa.schema(fields), **options)
-    return run(GroupAggregateOperator(spec), (0, schema, rows))
+    return run(GroupAggregateOperator, spec, (0, schema, rows))
 
 
 COUNT = AggregateCall("COUNT", None, LONG)
@@ -155,7 +151,7 @@ def test_an_inner_join_passes_kinds_on() -> None:
     """SELECT * FROM (SELECT k, COUNT(*) c FROM t GROUP BY k) x JOIN r ON x.k = r.k2"""
     counts = grouped(ROWS, INPUT, 0, COUNT, retracts=False)
     spec = Join("INNER", (0,), (0,), COUNTS, RIGHT, pa.schema([*COUNTS, *RIGHT]))
-    got = run(JoinOperator(spec), (0, COUNTS, counts[:1]), (1, RIGHT, PAIRS), (0, COUNTS, counts[1:]))
+    got = run(JoinOperator, spec, (0, COUNTS, counts[:1]), (1, RIGHT, PAIRS), (0, COUNTS, counts[1:]))
     assert got[:6] == told("""
         +I ['a', 1, 'a', 7]
         +I ['a', 1, 'a', 8]
@@ -170,7 +166,7 @@ def test_a_left_join() -> None:
     """SELECT * FROM r LEFT JOIN (SELECT k, COUNT(*) c FROM t GROUP BY k) x ON x.k = r.k2"""
     counts = grouped(ROWS, INPUT, 0, COUNT, retracts=False)
     spec = Join("LEFT", (0,), (0,), RIGHT, COUNTS, pa.schema([*RIGHT, *COUNTS]))
-    got = run(JoinOperator(spec), (0, RIGHT, PAIRS), (1, COUNTS, counts))
+    got = run(JoinOperator, spec, (0, RIGHT, PAIRS), (1, COUNTS, counts))
     assert got[:15] == told("""
         +I ['a', 7, None, None]
         +I ['a', 8, None, None]
@@ -193,7 +189,7 @@ def test_a_left_join() -> None:
 def ranked(end: int, ascending: bool, with_rank: bool = False) -> list[Change]:
     schema = ROWS.append(pa.field("rn", LONG)) if with_rank else ROWS
     order = (Order(1, ascending, nulls_first=ascending),)
-    got = run(RankOperator(Rank((0,), order, ROWS, schema, end, with_rank=with_rank)), (0, ROWS, INPUT))
+    got = run(RankOperator, Rank((0,), order, ROWS, schema, end, with_rank=with_rank), (0, ROWS, INPUT))
     return [(kind, (*row[:2], *row[4:])) for kind, row in got]
 
 

@@ -1,15 +1,18 @@
 """GROUP BY: the vectorised operator gives what one row at a time gives, whatever rows come and however they are cut."""
 
 from decimal import Decimal
+from statistics import fmean, pstdev, stdev, variance
 from typing import Any
 
 import hypothesis.strategies as st
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from tablekit import Change, Reference, Vectorised
 
 from firesteel.runtime.operators.table import AggregateCall, GroupAggregate
+from firesteel.runtime.operators.table.aggregate_functions import accumulator_of
 
 INPUT = pa.schema(
     [
@@ -54,6 +57,14 @@ EXTREMES = [
     AggregateCall("MIN", 5, pa.float64()),
     AggregateCall("MAX", 0, pa.string(), filter=4),
     AggregateCall("MIN", 2, pa.int8()),
+]
+SEQUENCES = [
+    AggregateCall("FIRST_VALUE", 1, pa.int32()),
+    AggregateCall("LAST_VALUE", 3, pa.decimal128(10, 2)),
+    AggregateCall("LAST_VALUE", 0, pa.string(), filter=4),
+    AggregateCall("LISTAGG", 0, pa.string(), options=("|",)),
+    AggregateCall("COLLECT", 1, pa.map_(pa.int32(), pa.int32())),
+    AggregateCall("ARRAY_AGG", 5, pa.list_(pa.float64())),
 ]
 FLOATS = [AggregateCall("SUM", 5, pa.float64()), AggregateCall("AVG", 5, pa.float64())]
 
@@ -100,6 +111,53 @@ def compare(what: GroupAggregate, rows: list[Change], cuts: list[tuple[int, str]
 @example([(0, ("a", 1, 0, None, True, 0.5)), (3, ("a", 1, 0, None, True, 0.5))], [(1, "restart")], (0,), True)
 def test_all_kinds(rows: list[Change], cuts: list[tuple[int, str]], keys: tuple[int, ...], counted: bool) -> None:
     compare(spec(keys, [COUNT, *EXACT, *EXTREMES] if counted else [*EXTREMES, *EXACT]), rows, cuts)
+
+
+def _numbered(kind: int, number: int) -> Change:
+    return kind, ("a", number, 0, None, True, 0.5)
+
+
+@given(changelogs(), CUTS, st.sampled_from([(2,), ()]))
+@settings(max_examples=60)
+@example([_numbered(0, 1), _numbered(0, 2), _numbered(0, 1), _numbered(3, 1)], [], (2,))
+def test_values_in_their_order(rows: list[Change], cuts: list[tuple[int, str]], keys: tuple[int, ...]) -> None:
+    compare(spec(keys, SEQUENCES), rows, cuts)
+
+
+@given(INSERTIONS, CUTS)
+@settings(max_examples=40)
+def test_values_that_only_come(rows: list[Change], cuts: list[tuple[int, str]]) -> None:
+    compare(spec((2,), SEQUENCES, retracts=False), rows, cuts)
+
+
+@pytest.mark.parametrize("groups", [1, 40])
+def test_variances_of_what_comes_and_goes(groups: int) -> None:
+    """Many groups are worked on at once, few of them row by row."""
+    names = ("VAR_POP", "VAR_SAMP", "STDDEV_POP", "STDDEV_SAMP")
+    calls = [AggregateCall(name, 5, pa.float64()) for name in names]
+    of_numbers = AggregateCall("VAR_POP", 1, pa.int32())
+    of_amounts = AggregateCall("VAR_SAMP", 3, pa.decimal128(38, 6))
+    got = Vectorised(spec((2,), [*calls, of_numbers, of_amounts]))
+    there: dict[int, list[float]] = {}
+    for step in range(4):
+        batch: list[Change] = []
+        for n in range(step * 5 * groups, (step + 1) * 5 * groups):
+            group, value = n % groups, float(n * 37 % 101)
+            known = there.setdefault(group, [])
+            if n // groups % 4 == 3:
+                value = known.pop(0)
+                batch.append((3, (None, int(value), group, Decimal(int(value)), True, value)))
+            else:
+                known.append(value)
+                batch.append((0, (None, int(value), group, Decimal(int(value)), True, value)))
+        got.process(batch)
+        got.restart()
+    final = {row[0]: row[1:] for kind, row in got.changes if kind in (0, 2)}
+    for group, values in there.items():
+        expected = [fmean([(value - fmean(values)) ** 2 for value in values]), variance(values), pstdev(values)]
+        assert final[group][:4] == pytest.approx([*expected, stdev(values)])
+        assert final[group][4] == int(expected[0] + 1e-9)
+        assert float(final[group][5]) == pytest.approx(variance(values), abs=1e-6)
 
 
 @given(INSERTIONS, CUTS, st.sampled_from([(0,), (1, 4), ()]), st.booleans())
@@ -198,3 +256,8 @@ def test_the_largest_value_is_taken_back_after_a_restart() -> None:
     got.restart()
     got.process([(3, ("a", 5, None, None, None, None))])
     assert got.changes[-1] == (2, ("a", 1))
+
+
+def test_a_largest_decimal_that_was_taken_back_is_stored() -> None:
+    column = accumulator_of(AggregateCall("MAX", 0, pa.decimal128(5, 2)), pa.decimal128(5, 2), True).columns[0]
+    assert column.to_arrow(np.array([None, 150], object)).to_pylist() == [Decimal("0.00"), Decimal("1.50")]

@@ -10,12 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
+from operatorkit import Change, OperatorRun
 from savepointkit import Halves
-from tablekit import Change, Stub, batch_of
 
 from firesteel.common import Row, RowKind
 from firesteel.datastream import DataStream
-from firesteel.datastream.operators import Records
 from firesteel.runtime.operators.table import (
     ColumnsToRows,
     ColumnsType,
@@ -24,7 +23,6 @@ from firesteel.runtime.operators.table import (
     KeyColumns,
     RowsToColumns,
 )
-from firesteel.runtime.state.store import MemoryStore
 
 LEFT = pa.schema([("word", pa.string()), ("number", pa.int64())])
 RIGHT = pa.schema([("value", pa.int64()), ("name", pa.string())])
@@ -34,20 +32,22 @@ KINDS = ["INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"]
 
 @dataclass(frozen=True)
 class NumberBelowValue:
-    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+    def evaluate(self, batch: pa.RecordBatch, now: int) -> pa.Array:
         return pc.less(batch.column(1), batch.column(2))
 
 
-def spec(kind: str, condition: bool) -> Join:
+def spec(kind: str, condition: bool, null_equal: bool = False) -> Join:
     schema = LEFT if kind in ("SEMI", "ANTI") else BOTH
-    return Join(kind, (0,), (1,), LEFT, RIGHT, schema, NumberBelowValue() if condition else None)
+    equal = (True,) if null_equal else ()
+    checked = NumberBelowValue() if condition else None
+    return Join(kind, (0,), (1,), LEFT, RIGHT, schema, checked, null_equal=equal)
 
 
 def joined(what: Join, left: Counter[Any], right: Counter[Any]) -> Counter[Any]:
     """The table, by a nested loop."""
 
     def fits(one: Any, other: Any) -> bool:
-        if one[0] is None or one[0] != other[1]:
+        if one[0] != other[1] or (one[0] is None and not what.null_equal):
             return False
         return what.condition is None or (one[1] is not None and other[0] is not None and one[1] < other[0])
 
@@ -69,34 +69,17 @@ def joined(what: Join, left: Counter[Any], right: Counter[Any]) -> Counter[Any]:
     return +found
 
 
-class Vectorised:
+class Vectorised(OperatorRun):
     def __init__(self, what: Join) -> None:
-        self._spec = what
-        self._store, self._shapes = MemoryStore(), {}
-        self._stub: Stub | None = None
+        super().__init__(JoinOperator, what)
         self.table: Counter[Any] = Counter()
-        self.restart()
-
-    def restart(self) -> None:
-        if self._stub is not None:
-            self._stub.end_batch()
-        self._stub = Stub(self._store, self._shapes)
-        self._operator = JoinOperator(self._spec)
-        self._operator.context = self._stub  # type: ignore[assignment]
-        self._operator.open(self._stub)  # type: ignore[arg-type]
 
     def process(self, side: int, rows: list[Change]) -> None:
-        assert self._stub is not None
-        self._operator.process(Records([batch_of(rows, (LEFT, RIGHT)[side])], input=side))
-        for kind, row in self._stub.changes():
+        self.take(rows, (LEFT, RIGHT)[side], side)
+        for kind, row in self.taken():
             self.table[row] += 1 if kind in (0, 2) else -1
             assert self.table[row] >= 0, f"{row} is taken back and was not there"
-        self._stub.emitted.clear()
         self.table = +self.table
-
-    def end_batch(self) -> None:
-        assert self._stub is not None
-        self._stub.end_batch()
 
 
 ROWS = (
@@ -122,7 +105,17 @@ STEPS = st.lists(
 @given(steps=STEPS)
 @settings(max_examples=40)
 def test_joins(kind: str, condition: bool, steps: list[Any]) -> None:
-    what = spec(kind, condition)
+    check(spec(kind, condition), steps)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(steps=STEPS)
+@settings(max_examples=20)
+def test_joins_where_null_equals_null(kind: str, steps: list[Any]) -> None:
+    check(spec(kind, False, null_equal=True), steps)
+
+
+def check(what: Join, steps: list[Any]) -> None:
     got = Vectorised(what)
     sides: tuple[list[Any], list[Any]] = ([], [])
     for step in steps:
@@ -147,16 +140,12 @@ def test_joins(kind: str, condition: bool, steps: list[Any]) -> None:
 
 def test_an_update_of_the_right_side_of_a_left_join() -> None:
     """As Flink tells it: -U of the old one, +I with NULLs, -D of that, +I of the new one."""
-    store = MemoryStore()
-    stub = Stub(store, {})
-    operator = JoinOperator(spec("LEFT", False))
-    operator.context = stub  # type: ignore[assignment]
-    operator.open(stub)  # type: ignore[arg-type]
-    operator.process(Records([batch_of([(0, ("a", 1))], LEFT)]))
-    operator.process(Records([batch_of([(0, (7, "a"))], RIGHT)], input=1))
-    operator.process(Records([batch_of([(1, (7, "a")), (2, (8, "a"))], RIGHT)], input=1))
-    operator.process(Records([batch_of([(1, ("a", 1)), (2, ("a", 2))], LEFT)]))
-    assert stub.changes() == [
+    got = OperatorRun(JoinOperator, spec("LEFT", False))
+    got.take([(0, ("a", 1))], LEFT)
+    got.take([(0, (7, "a"))], RIGHT, 1)
+    got.take([(1, (7, "a")), (2, (8, "a"))], RIGHT, 1)
+    got.take([(1, ("a", 1)), (2, ("a", 2))], LEFT)
+    assert got.changes == [
         (0, ("a", 1, None, None)),
         (3, ("a", 1, None, None)),
         (0, ("a", 1, 7, "a")),

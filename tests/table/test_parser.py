@@ -250,3 +250,21 @@ def test_nothing_but_its_own_errors_for_damaged_statements(text: str, data: st.D
             tokens[place] = data.draw(PIECES)
     with contextlib.suppress(SqlError):
         parse(" ".join(tokens))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE t (a INT) WITH ('connector' = 'jdbc', 'password' 'hunter2')",
+        "CREATE TABLE t (a INT) WITH ('username' = 'ada' 'password' = 'hunter2')",
+        "CREATE TABLE t (a INT) WITH ('url' = 'mysql://ada:hunter2@db/shop' x)",
+        "SELECT * FORM t /*+ OPTIONS('properties.sasl.jaas.config' = 'x password=\"hunter2\";') */",
+        "CREATE TABLE t (a INT) WITH ('password' = 'hunter2",
+    ],
+)
+def test_errors_show_no_secrets(statement: str) -> None:
+    with pytest.raises(SqlParseError) as caught:
+        parse(statement)
+    assert "hunter2" not in str(caught.value)
+    assert "hunter2" not in str(caught.value.__reduce__())
+    assert len(str(caught.value).splitlines()[1]) == len(statement) + 2, "the mark is at its place"

@@ -6,11 +6,9 @@ import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
-from tablekit import Change, Stub, batch_of
+from operatorkit import Change, OperatorRun
 
-from firesteel.datastream.operators import Records
-from firesteel.runtime.operators.table import Order, Rank, RankOperator
-from firesteel.runtime.state.store import MemoryStore
+from firesteel.runtime.operators.table import FirstRow, FirstRowOperator, Order, Rank, RankOperator
 
 INPUT = pa.schema([("word", pa.string()), ("number", pa.int64()), ("name", pa.string()), ("id", pa.int64())])
 RANKED = INPUT.append(pa.field("place", pa.int64()))
@@ -18,6 +16,8 @@ ORDERS = {
     "number": (Order(1),),
     "number descending": (Order(1, ascending=False, nulls_first=False),),
     "name descending, number": (Order(2, ascending=False, nulls_first=False), Order(1)),
+    "number, name, word": (Order(1, ascending=False), Order(2), Order(0)),
+    "nothing": (),
 }
 
 
@@ -54,28 +54,12 @@ def _sorted(rows: list[tuple[Any, ...]], order: Order) -> list[tuple[Any, ...]]:
     return nulls + others if order.nulls_first else others + nulls
 
 
-class Vectorised:
-    def __init__(self, what: Rank) -> None:
-        self._spec = what
-        self._store, self._shapes = MemoryStore(), {}
-        self._stubs: list[Stub] = []
-        self.restart()
-
-    def restart(self) -> None:
-        if self._stubs:
-            self._stubs[-1].end_batch()
-        self._stubs.append(Stub(self._store, self._shapes))
-        self._operator = RankOperator(self._spec)
-        self._operator.context = self._stubs[-1]  # type: ignore[assignment]
-        self._operator.open(self._stubs[-1])  # type: ignore[arg-type]
+class Vectorised(OperatorRun):
+    def __init__(self, what: Rank | FirstRow) -> None:
+        super().__init__(FirstRowOperator if isinstance(what, FirstRow) else RankOperator, what)
 
     def process(self, rows: list[Change]) -> None:
-        if rows:
-            self._operator.process(Records([batch_of(rows, INPUT)]))
-
-    @property
-    def changes(self) -> list[Change]:
-        return [change for stub in self._stubs for change in stub.changes()]
+        self.take(rows, INPUT)
 
 
 def table_of(changes: list[Change], ranked: bool) -> dict[Any, list[tuple[Any, ...]]]:
@@ -185,8 +169,55 @@ def test_what_cannot_get_in_is_left_out_and_nothing_else(
     what = spec(order, end, last_wins=last_wins)
     rows: list[Change] = [(0, (f"w{at % 2}", number, None, at)) for at, number in enumerate(numbers)]
     one_by_one, at_once = Vectorised(what), Vectorised(what)
-    one_by_one._operator._promising = lambda *_: None  # type: ignore[method-assign]
+    one_by_one.operator._promising = lambda *_: None  # type: ignore[method-assign]
     for got in (one_by_one, at_once):
         got.process(rows[:cut])
         got.process(rows[cut:])
     assert at_once.changes == one_by_one.changes
+
+
+def first_row(what: Rank) -> FirstRow:
+    return FirstRow(what.keys, what.order, what.input, what.schema, what.with_rank, what.update_before, what.last_wins)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@given(DRAWN, st.booleans(), st.booleans(), st.booleans(), st.lists(st.integers(0, 40), max_size=3))
+@settings(max_examples=60)
+def test_first_rows_change_as_one_by_one(
+    order: str, drawn: list[Any], with_rank: bool, last_wins: bool, update_before: bool, cuts: list[int]
+) -> None:
+    """All rows of a batch at once give the changes, and the order of them, that lists give row by row."""
+    what = spec(order, 1, with_rank=with_rank, last_wins=last_wins, update_before=update_before)
+    rows: list[Change] = [(0, (word, value, name, back % 3)) for _, word, value, name, back in drawn]
+    one_by_one, at_once = Vectorised(what), Vectorised(first_row(what))
+    at = 0
+    for cut in [*sorted(cuts), len(rows)]:
+        for got in (one_by_one, at_once):
+            got.process(rows[at:cut])
+            got.restart()
+        at = max(at, cut)
+    assert at_once.changes == one_by_one.changes
+
+
+@pytest.mark.parametrize("bits", [59, 63])
+def test_numbers_that_are_far_apart_are_in_order(bits: int) -> None:
+    """Partitions get ranges of their own, which would overlap if their numbers were taken as they are."""
+    ends = -(1 << bits), (1 << bits) - 1
+    what = spec("number", 1)
+    rows: list[Change] = [(0, (f"w{at % 21}", ends[at % 2] + (1 - at % 2 * 2) * at, None, at)) for at in range(90)]
+    one_by_one, at_once = Vectorised(what), Vectorised(first_row(what))
+    for got in (one_by_one, at_once):
+        got.process(rows[:40])
+        got.process(rows[40:])
+    assert at_once.changes == one_by_one.changes
+
+
+def test_the_first_row_of_all() -> None:
+    """Without a partition there is one."""
+    what = Rank((), ORDERS["number descending"], INPUT, INPUT, 1)
+    rows: list[Change] = [(0, ("a", number, None, at)) for at, number in enumerate([3, 1, 5, 5])]
+    one_by_one, at_once = Vectorised(what), Vectorised(first_row(what))
+    one_by_one.process(rows)
+    at_once.process(rows)
+    assert at_once.changes == one_by_one.changes
+    assert len(at_once.changes) == 3

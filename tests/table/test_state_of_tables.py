@@ -8,10 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from conftest import environment
 from savepointkit import Halves
 
 from firesteel.common import Row, RowKind
 from firesteel.datastream import DataStream
+from firesteel.errors import FiresteelError
 from firesteel.runtime.operators.table import (
     AggregateCall,
     ColumnsToRows,
@@ -19,6 +21,7 @@ from firesteel.runtime.operators.table import (
     GroupAggregate,
     KeyColumns,
     Order,
+    OverAggregate,
     Rank,
     RowsToColumns,
 )
@@ -88,6 +91,25 @@ def ranked(stream: DataStream) -> DataStream:
     )
 
 
+OVER = OverAggregate(
+    (0,),
+    (AggregateCall("FIRST_VALUE", 3, TYPES["amount"]), AggregateCall("COUNT", 7, pa.int64(), distinct=True)),
+    INPUT,
+    pa.schema([*INPUT, pa.field("first", TYPES["amount"]), pa.field("kinds", pa.int64())]),
+    5,
+    True,
+    2,
+)
+
+
+def waiting(stream: DataStream) -> DataStream:
+    """No watermark comes before the end: all rows are state."""
+    spec = RowsToColumns(INPUT)
+    columns = stream.transform("Columns", spec, ColumnsType(INPUT)).uid("columns").set_parallelism(1)
+    over = columns.key_by(KeyColumns((0,))).transform("Over", OVER, ColumnsType(OVER.schema)).uid("over")
+    return over.transform("Rows", ColumnsToRows(OVER.schema)).uid("out")
+
+
 def by_group(found: list[Row], keys: int) -> dict[Any, list[Any]]:
     groups: dict[Any, list[Any]] = {}
     for row in found:
@@ -107,3 +129,32 @@ def test_all_types_come_back(tmp_path: Path, program: Any, keys: int, before: in
 
     assert by_group(found, keys) == by_group(whole, keys)
     assert Counter(row.get_row_kind() for row in whole)[RowKind.DELETE] > 0
+
+
+def test_rows_of_all_types_wait_through_a_savepoint(tmp_path: Path) -> None:
+    halves = Halves(tmp_path)
+    steps = [[row for row in rows(120) if row.get_row_kind() is RowKind.INSERT], rows(5, 120)]
+    whole = halves.whole(waiting, steps)
+
+    found = halves.save(waiting, steps[:1], 2)
+    assert not found
+    found += halves.resume(waiting, steps, 3)
+
+    assert by_group(found, 1) == by_group(whole, 1)
+    assert len(found) == sum(map(len, steps))
+
+
+@pytest.mark.parametrize("setting", ["rocksdb", "hashmap"])
+def test_more_state_than_the_backend_allows_is_an_error_that_says_so(
+    monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    monkeypatch.setattr("firesteel.runtime.state.backend.COLUMNS_MEMORY", 1 << 10)
+    limits = {"state.backend.type": setting, "state.backend.rocksdb.memory.fixed-per-slot": "1kb"}
+    env = environment(**limits)
+    env.create_temporary_view("t", env.from_elements([(n,) for n in range(2000)], ["n"]))
+    query = env.sql_query("SELECT n, COUNT(*) AS c FROM t GROUP BY n")
+    if setting == "hashmap":
+        assert len(query.to_pandas()) == 2000
+        return
+    with pytest.raises(FiresteelError, match=r"take \d+ MB, and the state backend allows 0 MB.*fixed-per-slot"):
+        query.to_pandas()

@@ -1,11 +1,8 @@
 """State of operators on tables that expires."""
 
-from typing import Any
-
 import pyarrow as pa
-from tablekit import Change, Stub, batch_of
+from operatorkit import Change, OperatorRun
 
-from firesteel.datastream.operators import Records
 from firesteel.runtime.operators.table import (
     AggregateCall,
     GroupAggregate,
@@ -16,34 +13,26 @@ from firesteel.runtime.operators.table import (
     Rank,
     RankOperator,
 )
-from firesteel.runtime.state.store import MemoryStore
 
 LONG = pa.int64()
 ROWS = pa.schema([("k", pa.string()), ("v", LONG)])
 
 
-class Running:
+class Running(OperatorRun):
     """An operator, at times that the test says, started anew before each of them."""
 
-    def __init__(self, make: Any) -> None:
-        self._make, self._store, self._shapes = make, MemoryStore(), {}
-
     def at(self, now: int, *rows: tuple[str, int], number: int = 0) -> list[Change]:
-        stub = Stub(self._store, self._shapes)
-        stub.now = now
-        operator = self._make()
-        operator.context = stub
-        operator.open(stub)
-        operator.process(Records([batch_of([(0, row) for row in rows], ROWS)], input=number))
-        stub.end_batch()
-        return stub.changes()
+        self.restart()
+        self.stub.now = now
+        self.take([(0, row) for row in rows], ROWS, number)
+        return self.taken()
 
 
 def test_groups_expire_after_their_last_change() -> None:
     calls = (AggregateCall("MAX", 1, LONG), AggregateCall("COUNT", 1, LONG, distinct=True))
     schema = pa.schema([("k", pa.string()), ("m", LONG), ("d", LONG)])
     spec = GroupAggregate((0,), calls, ROWS, schema, retracts=False, state_ttl=100)
-    groups = Running(lambda: GroupAggregateOperator(spec))
+    groups = Running(GroupAggregateOperator, spec)
     assert groups.at(0, ("a", 5), ("b", 1)) == [(0, ("a", 5, 1)), (0, ("b", 1, 1))]
     # Nothing is different, but whoever keeps it has to hear that it is used.
     assert groups.at(60, ("a", 5)) == [(1, ("a", 5, 1)), (2, ("a", 5, 1))]
@@ -56,7 +45,7 @@ def test_rows_of_a_join_expire_side_by_side() -> None:
     spec = Join(
         "INNER", (0,), (0,), ROWS, ROWS, pa.schema([*ROWS, ("k2", pa.string()), ("v2", LONG)]), None, (100, None)
     )
-    join = Running(lambda: JoinOperator(spec))
+    join = Running(JoinOperator, spec)
     join.at(0, ("a", 1))
     join.at(0, ("b", 2), number=1)
     assert join.at(99, ("a", 3), number=1) == [(0, ("a", 1, "a", 3))]
@@ -66,7 +55,7 @@ def test_rows_of_a_join_expire_side_by_side() -> None:
 
 def test_partitions_of_top_n_expire() -> None:
     spec = Rank((0,), (Order(1),), ROWS, ROWS, 1, state_ttl=100)
-    rank = Running(lambda: RankOperator(spec))
+    rank = Running(RankOperator, spec)
     assert rank.at(0, ("a", 1)) == [(0, ("a", 1))]
     assert rank.at(50, ("a", 2)) == []
     assert rank.at(200, ("a", 2)) == [(0, ("a", 2))]

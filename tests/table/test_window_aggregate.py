@@ -1,35 +1,31 @@
 """Windows of event time: the vectorised operator gives what a dict of lists gives."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
+from operatorkit import Behind, OperatorRun, batch_of, timed_columns
 from savepointkit import Halves
-from tablekit import Stub, batch_of
 
 from firesteel.datastream import DataStream
 from firesteel.datastream.operators import Records
+from firesteel.datastream.time_domain import TimeDomain
 from firesteel.errors import ProgramError
 from firesteel.runtime.operators.table import (
     AggregateCall,
     ColumnsToRows,
     ColumnsType,
     KeyColumns,
-    RowsToColumns,
     Window,
     WindowAggregate,
     WindowAggregateOperator,
     rows_of,
-    rowtime_strategy,
 )
-from firesteel.runtime.state.store import MemoryStore
 
 INPUT = pa.schema([("word", pa.string()), ("number", pa.int64()), ("at", pa.timestamp("ms"))])
 PLAIN = pa.schema([("word", pa.string()), ("number", pa.int64()), ("at", pa.int64())])
@@ -120,38 +116,15 @@ class SessionReference:
             self._open[word] = [one for one in known if one[1] - 1 > value]
 
 
-class Vectorised:
+class Vectorised(OperatorRun):
     def __init__(self, window: Window) -> None:
         calls = (*CALLS[:2], AggregateCall("MAX", 1, pa.int64())) if window.kind == "SESSION" else CALLS
-        self._spec = WindowAggregate((0,), calls, window, 2, INPUT, RESULT)
-        self._store, self._shapes = MemoryStore(), {}
-        self._stubs: list[Stub] = []
-        self._watermark = -(1 << 60)
-        self.restart()
-
-    def restart(self) -> None:
-        if self._stubs:
-            self._stubs[-1].end_batch()
-        stub = Stub(self._store, self._shapes)
-        stub.watermark = self._watermark
-        self._stubs.append(stub)
-        self._operator = WindowAggregateOperator(self._spec)
-        self._operator.context = stub  # type: ignore[assignment]
-        self._operator.open(stub)  # type: ignore[arg-type]
+        super().__init__(WindowAggregateOperator, WindowAggregate((0,), calls, window, 2, INPUT, RESULT))
 
     def process(self, rows: Sequence[Row]) -> None:
         if rows:
             plain = batch_of([(0, row) for row in rows], PLAIN)
-            self._operator.process(Records([plain.cast(INPUT)]))
-
-    def watermark(self, value: int) -> None:
-        self._watermark = self._stubs[-1].watermark = max(value, self._watermark)
-        self._operator.on_watermark(value)
-
-    @property
-    def entries(self) -> int:
-        """What is kept."""
-        return sum(table.entries for table in self._stubs[-1].tables.values())
+            self.operator.process(Records([plain.cast(INPUT)]))
 
     @property
     def results(self) -> list[tuple[Any, ...]]:
@@ -191,23 +164,39 @@ def test_windows(window: Window, steps: list[Any]) -> None:
     ), ends
 
 
+@pytest.mark.parametrize(
+    ("window", "expected"),
+    [
+        (Window("TUMBLE", 10), [("a", 2, 0, 10), ("b", 1, 0, 10), ("a", 1, 10, 20)]),
+        (Window("HOP", 10, 5), [("a", 1, -5, 5), ("a", 2, 0, 10), ("b", 1, 0, 10), ("a", 2, 5, 15), ("b", 1, 5, 15)]),
+        (Window("SESSION", 4), [("a", 1, 3, 7), ("a", 1, 8, 12), ("b", 1, 8, 12), ("a", 1, 14, 18)]),
+    ],
+    ids=str,
+)
+def test_windows_of_processing_time_end_by_the_clock(window: Window, expected: list[tuple[Any, ...]]) -> None:
+    fields = [INPUT.field(0), pa.field("rows", pa.int64()), pa.field("start", pa.int64()), pa.field("end", pa.int64())]
+    spec = WindowAggregate((0,), CALLS[:1], window, None, INPUT, pa.schema(fields), ("start", "end"))
+    got = OperatorRun(WindowAggregateOperator, spec)
+    for now in range(25):
+        got.stub.now = now
+        for moment in sorted(moment for moment in got.stub.timers if moment < now):
+            for _ in got.stub.timers.pop(moment):
+                got.operator.on_timer(moment, TimeDomain.PROCESSING_TIME)
+        words = {3: ["a"], 8: ["a", "b"], 14: ["a"]}.get(now, [])
+        for word in words:
+            got.take([(0, (word, 1, None))], INPUT)
+        got.operator.on_watermark(1 << 40)
+    assert got.changes[: len(expected)] == [(0, row) for row in expected]
+
+
 def test_a_row_without_a_time_is_refused() -> None:
     got = Vectorised(Window("TUMBLE", 10))
     with pytest.raises(ProgramError, match="The event time of a row is NULL"):
         got.process([("a", 1, None)])  # type: ignore[list-item]
 
 
-@dataclass(frozen=True)
-class Behind:
-    """at - 20 milliseconds"""
-
-    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
-        return pc.subtract(batch.column(2).cast(pa.int64()), 20)
-
-
 def windowed(stream: DataStream) -> DataStream:
-    batches = stream.transform("Columns", RowsToColumns(PLAIN), ColumnsType(PLAIN)).uid("columns").set_parallelism(1)
-    timed = batches.assign_timestamps_and_watermarks(rowtime_strategy(Behind())).uid("time").set_parallelism(1)
+    timed = timed_columns(stream, PLAIN, Behind(2, 20))
     spec = WindowAggregate((0,), CALLS, Window("HOP", 10, 5), 2, PLAIN, RESULT)
     windows = timed.key_by(KeyColumns((0,))).transform("Windows", spec, ColumnsType(RESULT)).uid("windows")
     return windows.transform("Rows", ColumnsToRows(RESULT)).uid("rows")

@@ -168,12 +168,27 @@ class Ask(AsyncFunction[Any, Any]):
         return [value]
 
 
+class Overtaken(AsyncFunction[Any, Any]):
+    """Answers 20 when 1 is answered, however busy the machine is."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.answered = asyncio.Event()
+
+    async def async_invoke(self, value: float) -> list[float]:
+        if value == 20:
+            await self.answered.wait()
+            await asyncio.sleep(0.01)
+        else:
+            self.answered.set()
+        return [value]
+
+
 def test_an_async_function_is_waited_for() -> None:
     with OneInputHarness(Ask()) as harness:
         harness.process_elements([20, 1])
         harness.process_watermark(3)
         assert (harness.output, harness.watermarks) == ([20, 1], [3])
-    build = lambda stream: AsyncDataStream.unordered_wait(stream, Ask(), Time.seconds(5))  # noqa: E731
+    build = lambda stream: AsyncDataStream.unordered_wait(stream, Overtaken(), Time.seconds(300))  # noqa: E731
     with OneInputHarness.of(build) as harness:
         harness.process_elements([20, 1])
         assert harness.output == [1, 20]

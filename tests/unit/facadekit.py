@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from folderkit import runtime_folder
 from sparkkit import eventually
 
 from firesteel.common import Configuration, WatermarkStrategy
@@ -19,7 +19,7 @@ from firesteel.datastream.connectors.datagen import DataGeneratorSource
 @pytest.fixture(autouse=True, name="runtime")
 def own_runtime_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     # A short path: that of a socket must be.
-    with tempfile.TemporaryDirectory(prefix="fs-") as folder:
+    with runtime_folder() as folder:
         monkeypatch.setenv("FIRESTEEL_RUNTIME_DIR", folder)
         yield Path(folder)
 

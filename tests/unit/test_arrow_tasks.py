@@ -41,6 +41,10 @@ class Echo(StageProcessor):
                 raise ValueError("no such cell")
             yield [token, token + 1], [cell, cell.upper()]
 
+    def close(self) -> None:
+        """The server sees when it is closed."""
+        self._map.updateValue((b"end",), (b"end",))
+
 
 class Stranger(StatefulProcessor):
     """Not of ours."""
@@ -118,6 +122,8 @@ def test_it_asks_and_answers_as_pyspark_does(worker: Any, server: StateServer) -
     assert str(found[0].schema) == str(expected[0].schema)
     assert server.requests == theirs.requests
     assert server.requests.count("setImplicitKey") == 2
+    assert server.requests[-2:] == ["mapStateCall", "setHandleState"], "it is closed before the task is"
+    assert server.states == theirs.states == ["INITIALIZED", "DATA_PROCESSED", "TIMER_PROCESSED", "CLOSED"]
     theirs.close()
 
 
@@ -131,6 +137,16 @@ def test_the_function_is_read_once_and_each_batch_has_its_connection(worker: Any
     assert rows(run(worker, info, server)) == rows(run(worker, info, second))
     assert server.requests == second.requests
     assert len(read) == 1
+    second.close()
+
+
+def test_another_function_is_read(worker: Any, server: StateServer) -> None:
+    assert install(worker)
+    run(worker, command(Echo()), server)
+    second = StateServer()
+    second.answering.set()
+    with pytest.raises(ValueError, match="no such cell"):
+        run(worker, command(Echo(failing=True)), second)
     second.close()
 
 

@@ -110,11 +110,11 @@ def test_memory_is_let_go_within_a_batch_too() -> None:
         most = max(most, batches.releasable_bytes)
         state.update(state.value() + 1 if state.value() else 1)
 
-    keys = [f"key-{n}" for n in range(20_000)]
+    keys = [f"key-{n}" for n in range(10_000)]
     batches.batch(keys + keys, change, chunk=50)
     # A chunk of fifty keys may need a page each.
     assert most <= 50_000 / 300 + 50 * 128
-    assert batches.batch(keys, change, chunk=50) == [2] * 20_000
+    assert batches.batch(keys, change, chunk=50) == [2] * 10_000
 
 
 def test_keys_that_never_get_a_value_take_no_memory() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import socket
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from folderkit import runtime_folder
 
 from firesteel.cli import main
 from firesteel.engine import control
@@ -24,7 +24,7 @@ DEAD = 2**22 + 1
 @pytest.fixture(autouse=True)
 def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     # A short path: that of a socket must be.
-    with tempfile.TemporaryDirectory(prefix="fs-") as folder:
+    with runtime_folder() as folder:
         monkeypatch.setenv("FIRESTEEL_RUNTIME_DIR", folder)
         yield Path(folder)
 

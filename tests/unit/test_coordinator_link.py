@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from firesteel.engine.coordinator import CoordinatorFeedback
+from firesteel.engine.spark.attempt import StreamingAttempt
 from firesteel.engine.spark.coordinator_link import CoordinatorLink, DriverLink, feedback_file
 
 
@@ -44,6 +47,21 @@ def test_every_change_is_seen_however_soon_it_comes(ends: tuple[CoordinatorLink,
             driver.resume()
         os.utime(tmp_path / "coordinator-instructions.json", ns=(1, 1))
         assert coordinator.feedback().hold is hold
+
+
+def test_a_query_is_stopped_when_its_coordinator_knows_and_the_next_one_goes_on(
+    ends: tuple[CoordinatorLink, DriverLink],
+) -> None:
+    """Spark waits for the coordinator's answer before a query is stopped."""
+    driver, coordinator = ends
+    known: list[bool] = []
+    attempt: Any = StreamingAttempt.__new__(StreamingAttempt)
+    attempt.shared = SimpleNamespace(link=driver)
+    attempt._query = SimpleNamespace(stop=lambda: known.append(coordinator.feedback().leave))
+    attempt.interrupt()
+    assert known == [True]
+    driver.begin_attempt()
+    assert not coordinator.feedback().leave
 
 
 def test_an_old_confirmation_is_not_taken_for_a_new_one(ends: tuple[CoordinatorLink, DriverLink]) -> None:

@@ -268,7 +268,9 @@ def test_an_id_that_was_set_is_the_first_jobs(tmp_path: Path) -> None:
         config = Configuration.from_dict({"firesteel.master": "memory", **settings, **more})
         env = StreamExecutionEnvironment.get_execution_environment(config)
         env.from_collection([1]).map(lambda n: n).print()
-        return env.execute_async("named").facade.status()  # type: ignore[attr-defined, no-any-return]
+        job = env.execute_async("named")
+        job.get_job_execution_result().result()
+        return job.facade.status()  # type: ignore[attr-defined, no-any-return]
 
     first, second = run(), run()
     assert (first.id, first.attempt) == (wanted, 3)

@@ -95,6 +95,47 @@ def test_a_lease_that_is_being_written_is_read_again(tmp_path: Path, world: Worl
     assert all("theirs" in one for one in seen[1:])
 
 
+def test_a_lease_that_stays_torn_is_its_writers_until_it_runs_out(tmp_path: Path, world: World) -> None:
+    (tmp_path / LEASE).write_text('{"token": "th')
+    one = lease(tmp_path, world)
+    one.take()
+    assert world.now - 100 >= LENGTH
+    # Who holds it leaves what another may just be writing alone, and does not take it for lost either.
+    (tmp_path / LEASE).write_text("")
+    world.now += LENGTH
+    with pytest.raises(OSError, match="somebody else is writing it"):
+        one.check()
+    assert (tmp_path / LEASE).read_text() == ""
+
+
+def test_who_failed_to_write_its_lease_writes_it_again(
+    tmp_path: Path, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = lease(tmp_path, world)
+    one.take()
+
+    def half(self: LocalFileSystem, path: str, content: bytes) -> None:
+        Path(path).write_bytes(content[:10])
+        raise OSError("no space left")
+
+    world.now += LENGTH
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFileSystem, "overwrite", half)
+        with pytest.raises(OSError, match="no space left"):
+            one.check()
+    one.check()
+    assert stored(tmp_path)["job_id"] == "77b1"
+    # Unless another one has it by now.
+    world.now += LENGTH
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFileSystem, "overwrite", half)
+        with pytest.raises(OSError, match="no space left"):
+            one.check()
+    plant(tmp_path, token="successor")
+    with pytest.raises(CheckpointError, match="was taken over"):
+        one.check()
+
+
 def test_a_read_that_fails_once_is_tried_again(tmp_path: Path, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(tmp_path)
     numbers = iter(range(2, 100))

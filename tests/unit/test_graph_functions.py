@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import types as T
 
+from firesteel.engine.spark.shipped import Shipped
 from firesteel.errors import ProgramError, SerializationError, TypeMismatchError
 from firesteel.gelly import (
     Aggregator,
@@ -35,7 +36,6 @@ from firesteel.gelly import (
     spargel,
 )
 from firesteel.gelly.iteration import Types
-from firesteel.gelly.shipping import _Shipped
 
 NUMBERS = Types(T.LongType(), T.DoubleType(), T.DoubleType(), flipped=False, both=False)
 
@@ -217,7 +217,7 @@ def test_functions_travel_with_the_places_of_their_modules(monkeypatch: pytest.M
     (tmp_path / "graph_helpers.py").write_text("def twice(value):\n    return 2 * value\n")
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     function = importlib.import_module("graph_helpers").twice
-    pickled = pickle.dumps(_Shipped(function, (str(tmp_path),)))
+    pickled = pickle.dumps(Shipped(function, (str(tmp_path),), "A function of a graph"))
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(tmp_path)])
     monkeypatch.delitem(sys.modules, "graph_helpers")
     assert pickle.loads(pickled)(21) == 42
@@ -226,4 +226,4 @@ def test_functions_travel_with_the_places_of_their_modules(monkeypatch: pytest.M
 def test_a_function_that_cannot_travel() -> None:
     lock = threading.Lock()
     with pytest.raises(SerializationError, match=r"^A function of a graph cannot travel to workers: .*lock"):
-        pickle.dumps(_Shipped(lambda: lock, ()))
+        pickle.dumps(Shipped(lambda: lock, (), "A function of a graph"))

@@ -42,7 +42,7 @@ class TestRowFieldExtractorSchema:
     def test_a_field_that_is_not_there(self) -> None:
         with pytest.raises(TypeMismatchError, match=r"no field 2 in a row of 2"):
             RowFieldExtractorSchema(2).serialize(Row(b"", b""))
-        with pytest.raises(ValueError, match="Field index must be non-negative, got -1"):
+        with pytest.raises(ValueError, match="A field is counted from 0, got -1"):
             RowFieldExtractorSchema(-1)
 
     def test_equality(self) -> None:

@@ -74,7 +74,7 @@ def test_two_claims_on_one_file(operators: Any) -> None:
 def test_two_claims_are_refused_when_it_is_written(tmp_path: Path) -> None:
     parts = [SubtaskPart(uid, 0, "plain", None, entry(uid, PART).states) for uid in ("one", "other")]
     with pytest.raises(SavepointError, match="both claim the file"):
-        complete(Place.of(str(tmp_path / "savepoint")), manifest(entry("one"), entry("other")), parts)
+        complete(Place.of(str(tmp_path / "savepoint")), manifest(entry("one"), entry("other")), parts, {})
     assert not (tmp_path / "savepoint").exists()
 
 

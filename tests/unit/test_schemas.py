@@ -190,7 +190,7 @@ def test_settings_that_make_no_sense() -> None:
         CsvRowDeserializationSchema.Builder(PERSON).set_field_delimiter("ab")
     with pytest.raises(ProgramError, match="name of a Java class"):
         AvroRowDeserializationSchema(record_class="shop.Person")
-    with pytest.raises(TypeError, match="should be specified"):
+    with pytest.raises(TypeError, match="needs a schema: avro_schema_string"):
         AvroRowSerializationSchema()
     recursive = '{"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}'
     with pytest.raises(ProgramError, match="'N' holds itself"):

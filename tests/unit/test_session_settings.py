@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -47,7 +49,7 @@ def test_a_job_with_much_to_do_has_the_full_compiler(
 ) -> None:
     asked: list[bool] = []
 
-    def environment(java: Any, home: Any, options: Any, quick: bool) -> None:
+    def environment(java: Any, home: Any, options: Any, quick: bool, lasting: bool) -> None:
         asked.append(quick)
         raise Asked
 
@@ -149,7 +151,7 @@ def test_what_the_jvms_command_line_needs_is_left_to_sparks_launcher(
 ) -> None:
     homes: list[Any] = []
 
-    def environment(java: Any, home: Any, options: Any, quick: bool) -> None:
+    def environment(java: Any, home: Any, options: Any, quick: bool, lasting: bool) -> None:
         homes.append(home)
         raise Asked
 
@@ -159,6 +161,14 @@ def test_what_the_jvms_command_line_needs_is_left_to_sparks_launcher(
         with pytest.raises(Asked):
             start_spark(Settings(), "job", lasting=False)
     assert [home is None for home in homes] == [False, True]
+
+
+def test_spark_remembers_little_where_it_has_no_page() -> None:
+    key = "spark.ui.retainedJobs"
+    assert context_options(Settings(), "job", {})[key] == "50"
+    assert context_options(Settings(), "job", {key: "7"})[key] == "7"
+    assert key not in context_options(Settings(), "job", {"spark.ui.enabled": "true"})
+    assert key not in context_options(Settings(ui=True), "job", {})
 
 
 def test_the_file_manager_is_for_local_folders() -> None:
@@ -222,3 +232,26 @@ def test_a_context_without_our_worker_module_is_told_once(caplog: pytest.LogCapt
     (warning,) = caplog.messages
     assert "without Firesteel's worker module" in warning
     assert "Start the application with spark.python.daemon.module=firesteel.engine.spark.daemon" in warning
+
+
+def test_nothing_is_loaded_any_more_when_a_start_was_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or CPython may take the program's end by Ctrl-C for a failure."""
+    loaded: list[str] = []
+    begun = threading.Event()
+
+    def load(name: str) -> None:
+        begun.set()
+        time.sleep(0.2)
+        loaded.append(name)
+
+    monkeypatch.setattr(context.importlib, "import_module", load)
+
+    def interrupted() -> None:
+        with context._preloading():
+            assert begun.wait(60)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert loaded
+    assert "preload" not in [thread.name for thread in threading.enumerate()]

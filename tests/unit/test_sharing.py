@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import compiling
 import pytest
 from sharing import ENGINE, POSTGRES, PROGRAMS, RECOVERY, group_of, in_order, time_by_group
 
@@ -17,14 +19,15 @@ from sharing import ENGINE, POSTGRES, PROGRAMS, RECOVERY, group_of, in_order, ti
         ("tests/semantics/test_windows.py::test_all[3-spark-sessions]", PROGRAMS),
         ("tests/semantics/test_windows.py::test_all[3-memory-sparkling]", "tests/semantics/test_windows.py"),
         ("tests/compat/test_against_pyflink.py::test_prints[spark-union]", PROGRAMS),
+        ("tests/table/test_batch_on_spark.py::test_queries", PROGRAMS),
+        ("tests/table/test_batch_of_pyflink.py::test_results_on_spark_are_flinks", PROGRAMS),
+        ("tests/table/test_batch_of_pyflink.py::test_results_are_flinks", "tests/table/test_batch_of_pyflink.py"),
         ("tests/engine/test_spark_life.py::test_cancel", ENGINE),
         ("tests/engine/test_spark_scripts.py::test_classes", "scripts: tests/engine/test_spark_scripts.py"),
         ("tests/recovery/test_replay.py::test_a_batch", RECOVERY),
         ("tests/semantics/test_hdfs.py::test_files", RECOVERY),
-        (
-            "tests/recovery/test_commit_protocol.py::test_a_driver_killed",
-            "scripts: tests/recovery/test_commit_protocol.py",
-        ),
+        ("tests/engine/test_spark_failures.py::test_no_java", "scripts: tests/engine/test_spark_failures.py"),
+        ("tests/engine/test_spark_failures.py::test_a_program_without_sinks", ENGINE),
         ("tests/recovery/test_postgres_recovery.py::test_a_worker", POSTGRES),
     ],
     ids=lambda _: "",
@@ -42,6 +45,23 @@ def test_large_groups_come_first_and_tests_of_a_group_in_their_order() -> None:
     ]
     items: list[Any] = [SimpleNamespace(nodeid=name) for name in names]
     assert [item.nodeid for item in in_order(items)] == [names[1], names[3], names[0], names[2]]
+
+
+def test_modules_are_compiled_as_pytest_finds_them(
+    tmp_path: Path, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from _pytest.assertion.rewrite import _read_pyc
+
+    monkeypatch.setattr(compiling, "_config", pytestconfig, raising=False)
+    module = tmp_path / "test_something.py"
+    module.write_text("def test_it():\n    assert 1 == 2\n")
+    compiling._compile(module)
+    (compiled,) = tmp_path.rglob("*.pyc")
+    code = _read_pyc(module, compiled)
+    assert code is not None, "or each process would compile it again"
+    assert "@pytest_ar" in code.co_names, "with assertions that explain themselves"
+    module.write_text("def test_it(:\n")
+    compiling._compile(module)
 
 
 def test_where_the_time_went() -> None:

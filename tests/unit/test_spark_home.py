@@ -30,6 +30,17 @@ def test_a_home_is_made_once_and_orphans_go(tmp_path: Path, monkeypatch: pytest.
     assert made.arguments.stat().st_mtime_ns == stamp
 
 
+def test_an_interrupt_leaves_no_half_made_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> list[str]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("FIRESTEEL_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(home, "_launcher_options", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        home.spark_home(find_java())
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_compiled_class_is_that_of_its_source() -> None:
     """tools/make_local_files.py makes it, and notes of which source."""
     folder = Path(home.__file__).parent / "jvm"

@@ -168,7 +168,7 @@ def programs() -> dict[str, Any]:
 
     def asked(env: StreamExecutionEnvironment) -> None:
         timed = env.from_collection(list(range(40))).assign_timestamps_and_watermarks(strategy)
-        answered = AsyncDataStream.ordered_wait(timed, Slow(), Time.seconds(10), 4)
+        answered = AsyncDataStream.ordered_wait(timed, Slow(), Time.seconds(300), 4)
         answered.key_by(lambda n: n % 5).process(Timed()).print()
 
     def numbered(env: StreamExecutionEnvironment) -> None:
@@ -282,7 +282,7 @@ class BreaksOnce(MapFunction):
 def test_requests_of_a_batch_that_broke_off_are_not_those_of_the_next_attempt() -> None:
     def build(env: StreamExecutionEnvironment) -> None:
         numbers = env.from_collection(list(range(1000)))
-        AsyncDataStream.unordered_wait(numbers, Counting(), Time.seconds(10), 400).map(BreaksOnce()).print()
+        AsyncDataStream.unordered_wait(numbers, Counting(), Time.seconds(300), 400).map(BreaksOnce()).print()
 
     run = Run(build, 1, 1000)
     start = run.coordinator.initial()

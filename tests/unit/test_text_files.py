@@ -88,7 +88,7 @@ class TestFilesThatChange:
             lines_of(source, source.initial(), position)
 
     def test_a_file_that_is_truncated_in_the_middle_of_a_read(self, folder: Path, monkeypatch: Any) -> None:
-        monkeypatch.setattr(text_reading, "CHUNK_RECORDS", 10)
+        monkeypatch.setattr(text_reading, "BLOCK_BYTES", 80)
         source = TextFileEnumerator.of(str(folder / "a"))
         ((one,),) = source.plan(source.initial(), source.latest(source.initial(), 10**6), 1)
         chunks = TextFileReader().read(one.split, one.start, one.end)
@@ -466,6 +466,6 @@ def test_large_lines_do_not_pile_up(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes((b"x" * (3 << 20) + b"\n") * 7)
     source = TextFileEnumerator.of(str(tmp_path / "text"))
     ((one,),) = source.plan(source.initial(), source.latest(source.initial(), 1 << 30), 1)
-    assert [len(lines) for lines, _ in TextFileReader().read(one.split, one.start, one.end)] == [3, 3, 1]
+    assert [len(lines) for lines, _ in TextFileReader().read(one.split, one.start, one.end)] == [1] * 7
     assert source.count(source.initial(), source.latest(source.initial(), 10)) == 10
     assert source.size(source.initial(), source.latest(source.initial(), 10)) == 10 * BYTES_PER_RECORD

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import textwrap
@@ -222,3 +223,23 @@ def test_nothing_stays_if_the_parent_of_all_is_killed(tmp_path: Path) -> None:
     )
     assert ran == ["one host"]
     assert eventually(lambda: not left_in(tmp_path))
+
+
+def test_a_task_that_comes_in_pieces_by_tcp_does_not_wait() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        jvm = socket.create_connection(server.getsockname())
+        line, _ = server.accept()
+        with jvm, line:
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
+            jvm.sendall(affinity._HEAD.pack(affinity._START_OF_INIT, 4, 3))
+            assert affinity._peek_partition(line.fileno()) == 3
+            assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK) == 1
+            # Nothing was read.
+            assert len(line.recv(100)) == affinity._HEAD.size
+
+
+def test_a_task_by_a_socket_of_the_file_system() -> None:
+    jvm, line = socket.socketpair()
+    with jvm, line:
+        jvm.sendall(affinity._HEAD.pack(affinity._START_OF_INIT, 4, 7))
+        assert affinity._peek_partition(line.fileno()) == 7
