@@ -14,7 +14,10 @@ REQUIREMENTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "pyflink": (("setuptools<80", "wheel"), ("apache-flink==2.3.0",)),
     "bytewax": (("bytewax[kafka]>=0.21,<0.22",),),
     "quix": (("quixstreams>=3.28,<4",),),
-    "graphframes": (("graphframes-py>=0.12,<0.13", "pyspark==4.3.0", "numpy>=2", "pyarrow>=18"),),
+    # GraphFrames uses typing-extensions, and does not say so.
+    "graphframes": (
+        ("graphframes-py>=0.12,<0.13", "pyspark==4.3.0", "numpy>=2", "pyarrow>=18", "typing-extensions>=4"),
+    ),
 }
 """What is installed in each environment, step by step."""
 

@@ -54,7 +54,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="fs-") as place:
         folder = Path(place) / "c"
-        running = start_in_background(ClusterSettings(folder=folder, port=0, slots=4))
+        running = start_in_background(ClusterSettings(folder=folder, port=0, slots=4, warm_drivers=0))
         try:
             measure(folder, running.address, running.pid, not options.no_browser)
         finally:
@@ -81,7 +81,7 @@ def measure(folder: Path, address: str, pid: int, with_browser: bool) -> None:
     for number in range(JOBS - 3):
         registry.add_job(type(row)(**{**vars(row), "id": f"{number:032x}", "name": f"job {number}"}))
     registry.close()
-    running = start_in_background(ClusterSettings(folder=folder, port=0, slots=4))
+    running = start_in_background(ClusterSettings(folder=folder, port=0, slots=4, warm_drivers=0))
     client = ClusterClient(running.address, read_token(folder / "token"))
     for _ in range(2):
         client.submit(str(program), ["1000000", "3"], settings)

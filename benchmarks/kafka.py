@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.cases import PYFLINK, Case, Engine
 from benchmarks.environments import ROOT, kafka_jar
-from benchmarks.programs.measure import SMALL
+from benchmarks.programs.sizes import SMALL
 
 sys.path.append(str(ROOT / "tools"))
 

@@ -2,13 +2,14 @@
 
 import datetime
 import json
+import statistics
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.cases import FIRESTEEL, FIRESTEEL_ROCKSDB, PYFLINK, Case
-from benchmarks.catalogue import CASES, LARGE_STATE, LIMITS, MANY_KEYS
+from benchmarks.catalogue import CASES, LARGE_STATE, LIMITS, MANY_KEYS, NEXMARK_SQL
 
 Results = dict[str, dict[str, Any]]
 """Case name to engine name to the measurement."""
@@ -36,6 +37,8 @@ def ratios(results: Results) -> list[Ratio]:
         if case.kind == "rate":
             found += rate_ratios(results, case)
             found += backend_ratios(results, case)
+            found += processor_ratios(results, case)
+    found += whole_nexmark(results)
     found += many_keys(results)
     found += large_state(results)
     found += startup(results)
@@ -59,6 +62,26 @@ def rate_ratios(results: Results, case: Case) -> Iterator[Ratio]:
             "" if aim is None else f">= {aim:g}",
             None if aim is None else value >= aim,
         )
+
+
+def processor_ratios(results: Results, case: Case) -> Iterator[Ratio]:
+    """How much more processor time a record costs PyFlink, and whether both gave the same number of rows."""
+    ours, theirs = (results.get(case.name, {}).get(engine, {}) for engine in (FIRESTEEL, PYFLINK))
+    used, theirs_used = (each.get("processor_seconds_per_million") for each in (ours, theirs))
+    if used and theirs_used and used > 0 and theirs_used > 0:
+        yield Ratio(case.name, "processor time pyflink / firesteel", theirs_used / used)
+    rows, theirs_rows = ours.get("rows"), theirs.get("rows")
+    if rows and theirs_rows:
+        yield Ratio(case.name, "rows firesteel / pyflink", rows / theirs_rows, "= 1", rows == theirs_rows)
+
+
+def whole_nexmark(results: Results) -> Iterator[Ratio]:
+    """The geometric mean over the queries."""
+    pairs = ((rate(results, case.name, FIRESTEEL), rate(results, case.name, PYFLINK)) for case in NEXMARK_SQL)
+    found = [ours / theirs for ours, theirs in pairs if ours and theirs]
+    if found:
+        mean = statistics.geometric_mean(found)
+        yield Ratio("nexmark_sql", f"geometric mean of {len(found)} queries", mean, ">= 1.5", mean >= 1.5)
 
 
 def backend_ratios(results: Results, case: Case) -> Iterator[Ratio]:

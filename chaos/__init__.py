@@ -2,5 +2,6 @@
 
     make chaos
 
-:mod:`chaos.job` is the job, :mod:`chaos.scenario` runs and kills it, :mod:`chaos.check` compares what came out.
+:mod:`chaos.job` is the job, :mod:`chaos.sql_job` another one in SQL, :mod:`chaos.scenario` runs and kills them,
+:mod:`chaos.check` compares what came out.
 """

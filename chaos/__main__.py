@@ -21,6 +21,7 @@ from chaos.read_only import can_mount
 from chaos.scenario import Scenario, run_kafka_scenario, run_scenario
 from firesteel.testing import CrashPoint
 
+ONE_SINK = tuple(point for point in CrashPoint if point is not CrashPoint.BETWEEN_SINKS)
 SCENARIOS = (
     Scenario("commit protocol", points=tuple(CrashPoint)),
     Scenario("start", early=10),
@@ -31,9 +32,11 @@ SCENARIOS = (
     Scenario("read-only folder", ("read-only",), 6),
     Scenario("cluster: executor", ("executor",), 10, cluster=True),
     Scenario("cluster: all", ("driver", "worker", "executor"), 10, cluster=True),
+    Scenario("SQL: commit protocol", points=ONE_SINK, sql=True),
+    Scenario("SQL: driver", ("driver",), 6, sql=True),
+    Scenario("SQL: Python worker", ("worker",), 10, sql=True),
     Scenario("job managers", MANAGED, 12, spare=15),
 )
-ONE_SINK = tuple(point for point in CrashPoint if point is not CrashPoint.BETWEEN_SINKS)
 KAFKA_SCENARIOS = (
     Scenario("Kafka: commit protocol", points=(*ONE_SINK, *KafkaPoint)),
     Scenario("Kafka: driver", ("driver",), 6),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chaos.job import Plan, Result, results
+from chaos.sql_job import changelogs
+from firesteel.common import Row, RowKind
 from firesteel.testing import run_pipeline
 
-__all__ = ["Difference", "compare", "without_faults"]
+__all__ = ["Difference", "compare", "what_stands", "without_faults", "without_faults_in_sql"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,22 @@ def without_faults(plan: Plan) -> Counter[Result]:
     calm = replace(plan, rate=None, kafka={}, portions=1)
     found = run_pipeline(lambda env: results(env, calm), parallelism=2, config=settings)
     return Counter(tuple(row) for row in found)
+
+
+def without_faults_in_sql(plan: Plan) -> Counter[Result]:
+    """The rows that the queries of :mod:`chaos.sql_job` come to in one process."""
+    calm = replace(plan, rate=None, portions=1)
+    found = run_pipeline(lambda env: changelogs(env, calm), config={"firesteel.batch.max-records": "1000"})
+    return sum((what_stands(rows) for rows in found.values()), Counter())
+
+
+def what_stands(changelog: Iterable[Row]) -> Counter[Result]:
+    """The rows that are left of a changelog. A row that was taken back more often than it came is not left out."""
+    left: Counter[Result] = Counter()
+    for row in changelog:
+        added = row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER)
+        left[tuple(row)] += 1 if added else -1
+    return Counter({one: count for one, count in left.items() if count})
 
 
 def compare(found: Counter[Result], expected: Counter[Result]) -> Difference:
@@ -60,7 +80,6 @@ def in_files(folder: Path) -> Counter[Result]:
     found: Counter[Result] = Counter()
     for path in folder.rglob("*"):
         if path.is_file() and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts):
-            for line in path.read_text().splitlines():
-                kind, key, n, value = line.split(",")
+            for kind, key, n, value in csv.reader(path.read_text().splitlines()):
                 found[kind, int(key), int(n), int(value)] += 1
     return found

@@ -83,6 +83,8 @@ class Plan:
     """How many portions the records come in; see :mod:`chaos.portions`."""
     done: str = ""
     """The folder with a file for each kill that is done."""
+    program: str = "chaos.job"
+    """The module that is the job: this one, or :mod:`chaos.sql_job`."""
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self)))
@@ -235,16 +237,24 @@ def kafka_sink(plan: Plan) -> Sink:
     return FaultySink(sink, plan.kafka.get("crashes")) if "two-phase" not in plan.without else sink
 
 
-def build(plan: Plan) -> StreamExecutionEnvironment:
+def environment(plan: Plan) -> StreamExecutionEnvironment:
+    """Where the job runs, and how it comes back."""
     settings = {
         "firesteel.batch.max-records": "1000",
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": "100000",
         "restart-strategy.fixed-delay.delay": "100 ms",
+        # It is killed long before the JVM's thorough compiler pays.
+        "firesteel.spark.jit": "quick",
         **plan.settings,
     }
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     env.set_parallelism(2)
+    return env
+
+
+def build(plan: Plan) -> StreamExecutionEnvironment:
+    env = environment(plan)
     stream = results(env, plan)
     for uid, sink in sinks(plan).items():
         stream.sink_to(sink).uid(uid).name(uid)

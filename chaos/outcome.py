@@ -28,12 +28,14 @@ class Outcome:
     """By sink."""
     left: int = 0
     """Transactions that are still prepared."""
+    missed: list[str] = field(default_factory=list)
+    """Crash points that the job never came to: a scenario that has not tried them shows nothing about them."""
     seconds: float = 0.0
 
     @property
     def good(self) -> bool:
         compared = bool(self.differences) and all(difference.none for difference in self.differences.values())
-        return compared and self.left == 0 and self.kills.total() > 0
+        return compared and self.left == 0 and self.kills.total() > 0 and not self.missed
 
     @property
     def lost(self) -> int:
@@ -69,6 +71,7 @@ class Outcome:
         ]
         if self.left:
             lines.append(f"{self.scenario}: {self.left} transactions are still prepared")
+        lines += [f"{self.scenario}: nothing was killed at {point!r}" for point in self.missed]
         if not self.kills.total():
             lines.append(f"{self.scenario}: nothing was killed")
         return lines

@@ -14,8 +14,9 @@ import psycopg
 from chaos.check import compare, in_files
 from chaos.job import Plan, Result
 from chaos.outcome import Outcome
+from chaos.sql_queries import APPENDED, CHANGED
 
-__all__ = ["Outside", "PostgresAndFiles"]
+__all__ = ["Outside", "PostgresAndFiles", "TablesOfSql"]
 
 Misfortune = Callable[[random.Random], None]
 
@@ -70,10 +71,36 @@ class PostgresAndFiles(Outside):
             prepared = "SELECT count(*) FROM pg_prepared_xacts WHERE database = current_database()"
             left = connection.execute(prepared).fetchone()
         outcome.left = left[0] if left else 0
-        outcome.differences["PostgreSQL"] = compare(Counter(rows), expected)
-        outcome.differences["files"] = compare(in_files(Path(plan.folder)), expected)
+        for sink, found, asked in (
+            ("PostgreSQL", Counter(rows), self.in_table(expected)),
+            ("files", in_files(Path(plan.folder)), self.in_files(expected)),
+        ):
+            outcome.differences[sink] = compare(found, asked)
+
+    def in_table(self, expected: Counter[Result]) -> Counter[Result]:
+        """What the table should have."""
+        return expected
+
+    def in_files(self, expected: Counter[Result]) -> Counter[Result]:
+        """What the files should have."""
+        return expected
 
     def close(self) -> None:
         if self._asked is not None:
             self._asked.close()
             self._asked = None
+
+
+class TablesOfSql(PostgresAndFiles):
+    """A table that is written by key, and a folder for rows that never change."""
+
+    def __init__(self, database: dict[str, Any], crash: Callable[[float], None] | None) -> None:
+        super().__init__(database, crash)
+        with psycopg.connect(**database) as connection:
+            connection.execute("ALTER TABLE results ADD PRIMARY KEY (kind, key, n)")
+
+    def in_table(self, expected: Counter[Result]) -> Counter[Result]:
+        return Counter({row: count for row, count in expected.items() if row[0] in CHANGED})
+
+    def in_files(self, expected: Counter[Result]) -> Counter[Result]:
+        return Counter({row: count for row, count in expected.items() if row[0] in APPENDED})

@@ -21,7 +21,7 @@ from chaos.read_only import read_only
 __all__ = ["Run"]
 
 ROOT = Path(__file__).resolve().parents[1]
-SECONDS_TO_RECOVER = 180
+SECONDS_TO_RECOVER = 600
 SIGNALS = {"driver": signal.SIGKILL, "interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
 """What the driver gets, by the name of the misfortune."""
 EXPECTED = (-signal.SIGKILL, -signal.SIGINT, 128 + signal.SIGTERM)
@@ -46,6 +46,7 @@ class Run:
         self._mark = uuid.uuid4().hex
         self._tasks_mark = executors_mark or self._mark
         """What the processes that run tasks are known by: those of a cluster are not the job's children."""
+        self._program = plan.program
         self._random = random.Random(seed)
         self._may_fail = False
         """Whether the job may end by itself, with an error: a folder that cannot be written is no passing failure."""
@@ -85,7 +86,7 @@ class Run:
             "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}",
         }
         with (self._folder / "job.log").open("ab") as log:
-            command = [sys.executable, "-m", "chaos.job", str(self._folder / "plan.json")]
+            command = [sys.executable, "-m", self._program, str(self._folder / "plan.json")]
             return subprocess.Popen(command, env=environment, cwd=self._folder, stdout=log, stderr=log)
 
     def _ended(self) -> int | None:

@@ -11,20 +11,22 @@ from typing import Any
 
 from kafka_server import KafkaServer
 
-from chaos.check import without_faults
+from chaos.check import without_faults, without_faults_in_sql
 from chaos.cluster import standalone_cluster
 from chaos.job import Plan
 from chaos.kafka_faults import KafkaCrashes, KafkaPoint
 from chaos.kafka_outside import KafkaOutside
 from chaos.managed import TARGETS, ManagedRun
 from chaos.outcome import Outcome
-from chaos.outside import Outside, PostgresAndFiles
+from chaos.outside import Outside, PostgresAndFiles, TablesOfSql
 from chaos.run import Run
 from firesteel.testing import CrashPoint
 
 __all__ = ["Scenario", "run_kafka_scenario", "run_scenario"]
 
 RATE = 1500.0
+RATE_OF_SQL = 150.0
+"""A batch goes through some forty operators with state."""
 WHILE_RECOVERING = (KafkaPoint.RECOVERING, KafkaPoint.REPEATING)
 """Points that only a job comes by that was killed before: the first time is the right one."""
 
@@ -50,6 +52,8 @@ class Scenario:
     seed: int = 1
     gap: tuple[float, float] = (0.2, 2.5)
     """A kill comes so many seconds after the first results that follow the one before."""
+    sql: bool = False
+    """The statements of :mod:`chaos.sql_job` instead of the functions of :mod:`chaos.job`."""
     spare: float = 4.0
     """Seconds of the job's life that are not for kills."""
     without: tuple[str, ...] = ()
@@ -60,7 +64,11 @@ class Scenario:
         """Enough for the job to live through all kills."""
         # What early kills leave behind is worked off while the next start is killed.
         kills = self.kills * (sum(self.gap) / 2 + 1.5) + 4 * self.early
-        return int(RATE * (self.spare + kills + 3 * len(self.points)))
+        return int(self.rate * (self.spare + kills + 3 * len(self.points)))
+
+    @property
+    def rate(self) -> float:
+        return RATE_OF_SQL if self.sql else RATE
 
 
 def run_scenario(
@@ -72,9 +80,11 @@ def run_scenario(
 ) -> Outcome:
     """Runs a scenario in a folder and a database of its own, whose server can be crashed for some seconds."""
     folder.mkdir(parents=True, exist_ok=True)
-    plan = Plan(scenario.records, RATE, url, str(folder / "files"), list(scenario.without))
-    outside = PostgresAndFiles(database, crash_database)
+    plan = Plan(scenario.records, scenario.rate, url, str(folder / "files"), list(scenario.without))
+    outside = (TablesOfSql if scenario.sql else PostgresAndFiles)(database, crash_database)
     plan = replace(plan, portions=scenario.kills + 1, done=str(folder / "kills"))
+    if scenario.sql:
+        plan = replace(plan, program="chaos.sql_job")
     if set(scenario.targets) & set(TARGETS):
         return _run_managed(scenario, folder, plan, outside, database)
     return _run(scenario, folder, plan, outside)
@@ -93,6 +103,9 @@ def _run(scenario: Scenario, folder: Path, plan: Plan, outside: Outside) -> Outc
     outcome = Outcome(scenario.name, scenario.records)
     with _master(scenario, folder) as (master, executors):
         settings = {"firesteel.master": master, "firesteel.checkpoint.dir": str(folder / "checkpoint")}
+        if scenario.sql:
+            # There are fewer records, and each crash point is to be passed some times.
+            settings["firesteel.batch.max-records"] = "100"
         crashes = None
         if scenario.points:
             (folder / "crashes").mkdir()
@@ -106,8 +119,11 @@ def _run(scenario: Scenario, folder: Path, plan: Plan, outside: Outside) -> Outc
         run.through(scenario.kills, scenario.targets, scenario.gap, scenario.early)
     if crashes is not None:
         for point, passes in _passes(scenario).items():
-            outcome.kills[point] += int(crashes.reached(point) > passes)
-    outside.check(plan, without_faults(plan), outcome)
+            reached = crashes.reached(point) > passes
+            outcome.kills[point] += int(reached)
+            if not reached:
+                outcome.missed.append(str(point))
+    outside.check(plan, (without_faults_in_sql if scenario.sql else without_faults)(plan), outcome)
     return outcome
 
 

@@ -60,12 +60,15 @@ class Engine:
         kept.print()
 
     def measure(self, job: Callable[[int], None]) -> None:
-        """Print the rate of a job, and the most memory that its processes had."""
-        options = self.options
-        if options.show:
-            job(options.records)
-            return
-        peaks = Peaks()
-        peaks.start()
-        result = measure.slope(job, options.records, options.repeats, options.seconds)
-        measure.report(result | {"memory": peaks.stop()})
+        measure_job(job, self.options)
+
+
+def measure_job(job: Callable[[int], None], options: argparse.Namespace) -> None:
+    """Print the rate of a job, and the most memory that its processes had; or only what the job shows."""
+    if options.show:
+        job(options.records)
+        return
+    peaks = Peaks()
+    peaks.start()
+    result = measure.slope(job, options.records, options.repeats, options.seconds)
+    measure.report(result | {"memory": peaks.stop()})

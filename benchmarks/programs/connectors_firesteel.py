@@ -7,6 +7,8 @@ checks.
 """
 
 import argparse
+import os
+import pickle
 import sqlite3
 import statistics
 import sys
@@ -21,21 +23,33 @@ from measure import progress, report
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
+import fetched_servers
 import mariadb_server
+import mosquitto_server
+import postgres_server
+import rabbitmq_server
 import redis_server
 
-from firesteel.common import Configuration, Types, WatermarkStrategy
+from firesteel.common import Configuration, Encoder, SimpleStringSchema, Types, WatermarkStrategy
 from firesteel.datastream import StreamExecutionEnvironment
-from firesteel.datastream.connectors import DeliveryGuarantee
+from firesteel.datastream.connectors import DeliveryGuarantee, PollingSource
+from firesteel.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
+from firesteel.datastream.connectors.hybrid_source import HybridSource
 from firesteel.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
 from firesteel.datastream.connectors.jdbc_source import JdbcSource
+from firesteel.datastream.connectors.mqtt import MqttSink
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+from firesteel.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink, RMQSource, RMQStreamSource
 from firesteel.datastream.connectors.redis import RedisSink, RedisSource
+from firesteel.datastream.connectors.spark import SparkSink, SparkSource
+
+SYSTEMS = ["redis", "mariadb", "postgresql", "sqlite", "files", "mqtt", "rabbitmq", "opensearch", "cassandra"]
+SYSTEMS += ["polling", "hybrid", "spark"]
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--records", type=int, default=200_000)
 parser.add_argument("--repeats", type=int, default=3)
-parser.add_argument("--system", choices=["redis", "mariadb", "sqlite"], required=True)
+parser.add_argument("--system", choices=SYSTEMS, required=True)
 options = parser.parse_args()
 
 NONE = WatermarkStrategy.no_watermarks()
@@ -152,33 +166,271 @@ def mariadb(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
     return database(server.url, user, password, lambda: pymysql.connect(database="firesteel", **login), "%s")
 
 
+def postgresql(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+    import psycopg
+
+    server = stack.enter_context(postgres_server.PostgresServer())
+    user, password = postgres_server.USER, postgres_server.PASSWORD
+    return database(server.url, user, password, lambda: psycopg.connect(**server.parameters()), "%s")
+
+
 def sqlite(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
     path = f"{stack.enter_context(tempfile.TemporaryDirectory())}/bench.db"
     return database(f"jdbc:sqlite:{path}", "", "", lambda: sqlite3.connect(path), "?")
 
 
-def rate(work: Work) -> float:
-    began = time.perf_counter()
+def files(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    (folder / "in").mkdir()
+    (folder / "in" / "lines").write_text(f"{TEXT}\n" * options.records)
+
+    def out() -> str:
+        return str(folder / f"out{time.monotonic_ns()}")
+
+    def bare_in() -> None:
+        with open(out(), "w") as file:
+            for rows in portions():
+                file.writelines([f"{text}\n" for _, text in rows])
+            file.flush()
+            os.fsync(file.fileno())
+
+    def bare_out() -> None:
+        with (folder / "in" / "lines").open() as file:
+            for line in file:
+                line.rstrip("\n")
+
+    lines = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(folder / "in")).build()
+    return lambda: None, {
+        "into text, exactly once": (
+            bare_in,
+            lambda: written_text(FileSink.for_row_format(out(), Encoder.simple_string_encoder()).build()),
+        ),
+        "out of text": (bare_out, lambda: read(lines)),
+    }
+
+
+def taken(source: Any) -> None:
+    """Reads an unbounded source until as many records have come as there are."""
+    env = environment()
+    with env.from_source(source, NONE, "out").map(lambda record: 0).execute_and_collect("out of") as found:
+        for _ in zip(range(options.records), found, strict=False):
+            pass
+
+
+def mqtt(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+    import paho.mqtt.client as paho
+
+    server = stack.enter_context(mosquitto_server.MosquittoServer())
+    login = {"user_name": mosquitto_server.USER, "password": mosquitto_server.PASSWORD}
+
+    def client() -> Any:
+        made = paho.Client(paho.CallbackAPIVersion.VERSION2)
+        made.username_pw_set(mosquitto_server.USER, mosquitto_server.PASSWORD)
+        made.max_inflight_messages_set(1000)
+        made.connect("127.0.0.1", server.port)
+        made.loop_start()
+        return made
+
+    def bare_in() -> None:
+        made = client()
+        for rows in portions():
+            for sent in [made.publish("bench", text, 1) for _, text in rows]:
+                sent.wait_for_publish(60)
+        made.disconnect()
+        made.loop_stop()
+
+    sink = MqttSink(server.url, lambda row: ("bench", row[1]), **login)
+    return lambda: None, {"into, at least once": (bare_in, lambda: written(sink))}
+
+
+def rabbitmq(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+    server = stack.enter_context(rabbitmq_server.RabbitMqServer())
+    config = RMQConnectionConfig.Builder().set_uri(server.uri).build()
+    text = SimpleStringSchema()
+
+    def declare() -> None:
+        with server.connection() as connection:
+            channel = connection.channel()
+            for name, kind in (("bench", "classic"), ("stream", "stream")):
+                channel.queue_delete(name)
+                channel.queue_declare(name, durable=True, arguments={"x-queue-type": kind})
+
+    def bare_in(queue: str = "bench") -> None:
+        import pika
+
+        properties = pika.BasicProperties(delivery_mode=2)
+        with server.connection() as connection:
+            channel = connection.channel()
+            # All of a portion together; confirms one by one would be a round trip each.
+            channel.tx_select()
+            for rows in portions():
+                for _, body in rows:
+                    channel.basic_publish("", queue, body.encode(), properties)
+                channel.tx_commit()
+
+    def bare_out(queue: str, arguments: Any = None) -> None:
+        with server.connection() as connection:
+            channel = connection.channel()
+            channel.basic_qos(prefetch_count=2000)
+            for count, (method, _, _) in enumerate(channel.consume(queue, arguments=arguments), 1):
+                if count % 500 == 0 or count == options.records:
+                    channel.basic_ack(method.delivery_tag, multiple=True)
+                if count == options.records:
+                    break
+            channel.cancel()
+
+    def filled(work: Work) -> Work:
+        def both() -> None:
+            declare()
+            bare_in()
+            began, computed = time.perf_counter(), time.process_time()
+            work()
+            SECONDS.append((time.perf_counter() - began, time.process_time() - computed))
+
+        return both
+
+    declare()
+    bare_in("stream")
+    stream = RMQStreamSource(config, ["stream"], text, bounded=True)
+    queue = RMQSource(config, "bench", False, text)
+    return declare, {
+        "out of, a stream": (lambda: bare_out("stream", {"x-stream-offset": "first"}), lambda: read(stream)),
+        "out of, a queue": (filled(lambda: bare_out("bench")), filled(lambda: taken(queue))),
+        "into, at least once": (bare_in, lambda: written_text(RMQSink(config, "bench", text))),
+    }
+
+
+def opensearch(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+    clear, bare_in, sink = fetched_servers.opensearch(stack, portions)
+    return clear, {"into, by id": (bare_in, lambda: written(sink))}
+
+
+def cassandra(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+    clear, bare_in, add_sink = fetched_servers.cassandra(stack, portions)
+
+    def ours() -> None:
+        env = environment()
+        add_sink(numbers(env))
+        env.execute("into")
+
+    return clear, {"into, upserts": (bare_in, ours)}
+
+
+def written_text(sink: Any) -> None:
+    env = environment()
+    numbers(env).map(lambda row: row[1], output_type=Types.STRING()).sink_to(sink)
+    env.execute("into")
+
+
+def page_of(cursor: int) -> tuple[list[tuple[int, str]], int]:
+    end = min(cursor + PORTION, options.records)
+    return [(n, TEXT) for n in range(cursor, end)], end
+
+
+def bare_pages() -> None:
+    cursor = 0
+    while cursor < options.records:
+        _, cursor = page_of(cursor)
+
+
+def polling(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+    log = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "log"
+
+    def logged() -> None:
+        # What makes a record count once: it is on the disk before it counts.
+        cursor = 0
+        with log.open("wb") as file:
+            while cursor < options.records:
+                page, cursor = page_of(cursor)
+                file.write(pickle.dumps((cursor, page), protocol=5))
+                file.flush()
+                os.fsync(file.fileno())
+
+    return lambda: None, {
+        "out of": (bare_pages, lambda: read(PollingSource(page_of, 0, bounded=True))),
+        "out of, beside a loop that logs as well": (logged, lambda: read(PollingSource(page_of, 0, bounded=True))),
+    }
+
+
+def hybrid(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+    """Two sources one after the other, beside one of them alone."""
+    half = options.records // 2
+    first, second = NumberSequenceSource(0, half - 1), NumberSequenceSource(half, options.records - 1)
+    both = HybridSource.builder(first).add_source(second).build()
+    one = NumberSequenceSource(0, options.records - 1)
+    return lambda: None, {"out of, beside one source": (lambda: read(one), lambda: read(both))}
+
+
+def spark(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+    from pyspark.sql import SparkSession
+
+    folder = stack.enter_context(tempfile.TemporaryDirectory())
+    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    frame = session.range(options.records).selectExpr("id AS n", f"'{TEXT}' AS text")
+    frame.count()
+
+    def out(name: str) -> str:
+        return f"{folder}/{name}{time.monotonic_ns()}"
+
+    def bare_out() -> None:
+        for _ in frame.toLocalIterator():
+            pass
+
+    def bare_in() -> None:
+        rows = [row for portion in portions() for row in portion]
+        session.createDataFrame(rows, "n BIGINT, text STRING").write.parquet(out("bare"))
+
+    return lambda: None, {
+        "out of, beside toLocalIterator": (bare_out, lambda: read(SparkSource.of(frame))),
+        "into Parquet, beside createDataFrame": (
+            bare_in,
+            lambda: written(SparkSink.files("parquet", out("ours"), ROW)),
+        ),
+    }
+
+
+SECONDS: list[tuple[float, float]] = []
+"""How long a work has taken that had to prepare something first, and how long it computed."""
+
+
+def measured(work: Work) -> tuple[float, float]:
+    """Records a second, and the seconds that this process computed: the part of a server or a JVM is left out."""
+    SECONDS.clear()
+    began, computed = time.perf_counter(), time.process_time()
     work()
-    return options.records / (time.perf_counter() - began)
+    seconds, cpu = SECONDS.pop() if SECONDS else (time.perf_counter() - began, time.process_time() - computed)
+    return options.records / seconds, cpu
 
 
 def main() -> None:
     found: dict[str, object] = {"records": options.records}
     with ExitStack() as stack:
-        clear, works = {"redis": redis, "mariadb": mariadb, "sqlite": sqlite}[options.system](stack)
+        try:
+            clear, works = globals()[options.system](stack)
+        except fetched_servers.Skipped as reason:
+            report({"skipped": str(reason)})
+            return
         for name, (bare, ours) in works.items():
-            rates: list[tuple[float, float]] = []
+            turns: list[tuple[float, ...]] = []
             for _ in range(options.repeats):
-                pair = []
+                turn: list[float] = []
                 for work in (bare, ours):
                     if name.startswith("into"):
                         clear()
-                    pair.append(rate(work))
-                rates.append((pair[0], pair[1]))
-                progress(f"{name}: bare loop {pair[0]:,.0f}, Firesteel {pair[1]:,.0f} records/s")
-            bare_rate, our_rate = (statistics.median(column) for column in zip(*rates, strict=True))
-            found[name] = {"bare loop": bare_rate, "firesteel": our_rate, "share": our_rate / bare_rate}
+                    turn += measured(work)
+                turns.append(tuple(turn))
+                progress(
+                    f"{name}: bare loop {turn[0]:,.0f}, Firesteel {turn[2]:,.0f} records/s; "
+                    f"{turn[1]:.2f} and {turn[3]:.2f} s of CPU"
+                )
+            bare_rate, bare_cpu, our_rate, our_cpu = (statistics.median(column) for column in zip(*turns, strict=True))
+            found[name] = {
+                "bare loop": bare_rate,
+                "firesteel": our_rate,
+                "share": our_rate / bare_rate,
+                "bare loop, CPU seconds": bare_cpu,
+                "firesteel, CPU seconds": our_cpu,
+            }
     report(found)
 
 

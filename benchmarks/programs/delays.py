@@ -27,7 +27,7 @@ class Delays:
             self._first = now
             measure.progress("working")
         passed = now - self._first - self._settling
-        if passed > self._live and not self.reported:
+        if passed > self._live and self._found and not self.reported:
             self.reported = True
             self._report()
         elif passed > 0:

@@ -48,10 +48,12 @@ def serve(server: socket.socket, ended: threading.Event) -> None:
             number += 1
 
 
-def progresses() -> list[dict[str, Any]]:
-    """The micro-batches so far of the one query that runs, those that really ran."""
-    found = [progress for query in active_queries() for progress in query.recentProgress]
-    return [progress for progress in found if "addBatch" in progress["durationMs"]]
+def progresses(known: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
+    """The micro-batches so far of the one query that runs, those that really ran. Spark has the last ones only."""
+    for progress in (progress for query in active_queries() for progress in query.recentProgress):
+        if "addBatch" in progress["durationMs"]:
+            known[progress["batchId"]] = progress
+    return [known[batch] for batch in sorted(known)]
 
 
 def measure(stages: int) -> dict[str, float]:
@@ -68,7 +70,8 @@ def measure(stages: int) -> dict[str, float]:
         client = env.execute_async(f"{stages} keyed stages")
         deadline = time.monotonic() + options.timeout
         before, counted = processor_ms(), 0
-        while len(found := progresses()) < options.warm_up + options.batches:
+        known: dict[int, dict[str, Any]] = {}
+        while len(found := progresses(known)) < options.warm_up + options.batches:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"only {len(found)} micro-batches in {options.timeout} s")
             if len(found) <= options.warm_up:

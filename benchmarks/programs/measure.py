@@ -11,8 +11,8 @@ import statistics
 import time
 from collections.abc import Callable
 
-SMALL = 5
-"""The small run has one fifth of the records of the large one."""
+from processes import processor_seconds
+from sizes import SMALL
 
 CLEAR = 0.25
 """The large run must take longer by at least this part of the small one, or the slope is mostly noise."""
@@ -33,29 +33,35 @@ def progress(line: str) -> None:
     print(f"# {line}", flush=True)
 
 
-def seconds_of(job: Callable[[int], None], records: int) -> float:
-    started = time.perf_counter()
+def seconds_of(job: Callable[[int], None], records: int) -> tuple[float, float]:
+    """Of the clock, and of the processors: of this process and all that it started."""
+    used, started = processor_seconds(), time.perf_counter()
     job(records)
-    seconds = time.perf_counter() - started
-    progress(f"{records:,} records: {seconds:.1f} s")
-    return seconds
+    seconds, processors = time.perf_counter() - started, processor_seconds() - used
+    progress(f"{records:,} records: {seconds:.1f} s, {processors:.1f} s of processors")
+    return seconds, processors
 
 
 def slope(job: Callable[[int], None], records: int, repeats: int, seconds: float | None = None) -> dict[str, object]:
     """Run ``job`` at both sizes, after one small run that only warms the process, and work out the rate."""
     small = max(1, records // SMALL)
-    warm_up = seconds_of(job, small)
+    warm_up = seconds_of(job, small)[0]
     if seconds is not None and warm_up * SMALL > seconds:
-        records = fewer(records, seconds_of(job, small) * SMALL, seconds)
+        records = fewer(records, seconds_of(job, small)[0] * SMALL, seconds)
         small = max(1, records // SMALL)
     runs: dict[int, list[float]] = {small: [], records: []}
+    used: dict[int, list[float]] = {small: [], records: []}
     for _ in range(repeats):
         for size, times in runs.items():
-            times.append(seconds_of(job, size))
+            taken, processors = seconds_of(job, size)
+            times.append(taken)
+            used[size].append(processors)
+    more = statistics.median(used[records]) - statistics.median(used[small])
     return {
         "records": records,
         "rate": rate(records - small, statistics.median(runs[small]), statistics.median(runs[records])),
         "rates": [rate(records - small, *pair) for pair in zip(runs[small], runs[records], strict=True)],
+        "processor_seconds_per_million": more / (records - small) * 1e6,
         "warm_up_seconds": warm_up,
         "small": {"records": small, "seconds": runs[small]},
         "large": {"records": records, "seconds": runs[records]},

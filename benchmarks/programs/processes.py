@@ -77,6 +77,19 @@ def highest(pid: int) -> int:
     return int(found[1]) * 1024 if found else 0
 
 
+def processor_seconds() -> float:
+    """The processor time so far of this process and all below it, also of those that have ended."""
+    ticks = 0
+    for pid in {os.getpid(), *descendants(os.getpid())}:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        # User and system time, its own and that of children that it has waited for.
+        ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 THREADS = {"C1 ": "compilers", "C2 ": "compilers", "stream exec": "planning", "Executor task": "tasks in the JVM"}
 """Threads of the JVM, by how their names begin."""
 

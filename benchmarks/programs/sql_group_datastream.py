@@ -3,9 +3,8 @@ PyFlink, whose SQL runs in Java. The rows are made by each engine's own datagen 
 
 import importlib
 
-from both import arguments
-from measure import report, slope
-from processes import Peaks
+from both import arguments, measure_job
+from sql_tables import sequence, sink
 
 parser = arguments(__doc__)
 parser.add_argument("--keys", type=int, default=10_000)
@@ -26,22 +25,12 @@ def job(records: int) -> None:
         config.set("table.exec.mini-batch.enabled", "true")
         config.set("table.exec.mini-batch.allow-latency", "1 s")
         config.set("table.exec.mini-batch.size", "100000")
-    env.execute_sql(
-        "CREATE TABLE numbers (n BIGINT) WITH ('connector' = 'datagen', 'fields.n.kind' = 'sequence', "
-        f"'fields.n.start' = '0', 'fields.n.end' = '{records - 1}', 'rows-per-second' = '1000000000')"
-    )
-    sink = "print" if options.show else "blackhole"
-    env.execute_sql(f"CREATE TABLE sink (k BIGINT, c BIGINT, s BIGINT) WITH ('connector' = '{sink}')")
+    env.execute_sql(sequence("numbers", records))
+    env.execute_sql(sink("k BIGINT, c BIGINT, s BIGINT", options))
     env.execute_sql(
         f"INSERT INTO sink SELECT k, COUNT(*), SUM(v) FROM (SELECT MOD(n * {FACTOR}, {options.keys}) AS k, "
         "MOD(n, 1000) AS v FROM numbers WHERE n >= 0) AS parts GROUP BY k"
     ).wait()
 
 
-if options.show:
-    job(options.records)
-else:
-    peaks = Peaks()
-    peaks.start()
-    measured = slope(job, options.records, options.repeats, options.seconds)
-    report(measured | {"memory": peaks.stop()})
+measure_job(job, options)
