@@ -1,7 +1,7 @@
 # Firesteel's everyday commands. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compiled demo test lint bench chaos clean
+.PHONY: help setup compiled demo test servers lint bench chaos clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -42,9 +42,13 @@ compiled: $(STAMP)
 demo: compiled ## run a job worth looking at: clicks, event time, a live table (about 40 s)
 	@$(BIN)/python examples/demo_clicks.py
 
-# On two cores: a third of the processes waits at any time, for a lease, a server or a JVM.
-test: compiled ## run the tests, in three processes
-	$(BIN)/python -m pytest -n 3 --dist loadscope $(ARGS)
+# On two cores: a good part of the processes waits at any time, for a lease, a server or a JVM.
+PROCESSES ?= 4
+test: compiled ## run the tests, in four processes (PROCESSES=2 for another number)
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadscope $(ARGS)
+
+servers: compiled ## run the tests with servers that are too heavy for the others: OpenSearch, Cassandra (minutes, needs Maven)
+	FIRESTEEL_SERVERS=1 $(BIN)/python -m pytest tests/servers $(ARGS)
 
 lint: $(STAMP) ## check style (ruff), types (mypy) and who imports whom (import-linter)
 	$(BIN)/ruff check .
