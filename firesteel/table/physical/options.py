@@ -13,17 +13,22 @@ __all__ = ["TableOptions"]
 
 
 class TableOptions:
-    """The options of one table. ``known`` may have patterns: ``fields.*.kind``."""
+    """The options of one table. ``known`` may have patterns: ``fields.*.kind``. Those of formats are many: where an
+    option is not known, only near ones of them are named."""
 
-    def __init__(self, options: Mapping[str, str], path: str, known: Sequence[str]) -> None:
+    def __init__(
+        self, options: Mapping[str, str], path: str, known: Sequence[str], of_formats: Sequence[str] = ()
+    ) -> None:
         self._options = options
         self._path = path
+        every = (*known, *of_formats)
         for key in options:
-            if key != "connector" and not any(fnmatch.fnmatchcase(key, each) for each in known):
-                shown = f" It has {', '.join(known)}." if known else " It has no options."
+            if key != "connector" and not any(fnmatch.fnmatchcase(key, each) for each in every):
+                more = ", and those of its formats" if of_formats else ""
+                shown = f" It has {', '.join(known)}{more}." if known else " It has no options."
                 raise SqlValidationError(
                     f"Table {path}: connector {options['connector']!r} has no option {key!r}."
-                    f"{near_names(key, known)}{shown}"
+                    f"{near_names(key, every)}{shown}"
                 )
 
     @property

@@ -131,10 +131,11 @@ class Connector:
     write: Callable[[Writing], None] | None = None
     gives: Callable[[DeclaredTable, TableOptions], Changes] = lambda table, options: Changes.INSERT
     takes: Callable[[DeclaredTable, TableOptions], Changes] = lambda table, options: Changes.INSERT
+    format_options: tuple[str, ...] = ()
 
     def options_of(self, table: DeclaredTable, path: str) -> TableOptions:
         """The options of a table, all of which are known."""
-        return TableOptions(table.options, path, self.options)
+        return TableOptions(table.options, path, self.options, self.format_options)
 
 
 def explained(error: ConfigurationError, path: str) -> SqlValidationError:

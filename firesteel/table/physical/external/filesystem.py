@@ -58,7 +58,6 @@ _OPTIONS = (
     "sink.partition-commit.delay",
     "sink.partition-commit.policy.kind",
     "sink.partition-commit.success-file.name",
-    *format_options(_FORMATS),
 )
 
 
@@ -153,4 +152,4 @@ def _write(writing: Writing) -> None:
     writing.add(sink)
 
 
-FILESYSTEM = Connector(_OPTIONS, _read, _write, gives=_changes, takes=_changes)
+FILESYSTEM = Connector(_OPTIONS, _read, _write, gives=_changes, takes=_changes, format_options=format_options(_FORMATS))

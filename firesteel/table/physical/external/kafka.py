@@ -60,16 +60,11 @@ _KAFKA_OPTIONS = (
     "scan.topic-partition-discovery.interval",
     "sink.partitioner",
     "sink.semantic",
-    *format_options(_FORMATS),
-    *format_options(_FORMATS, "key."),
-    *format_options(_FORMATS, "value."),
 )
 _UPSERT_OPTIONS = (
     *_COMMON,
     "sink.buffer-flush.max-rows",
     "sink.buffer-flush.interval",
-    *format_options(_UPSERT_FORMATS, "key."),
-    *format_options(_UPSERT_FORMATS, "value."),
 )
 _GUARANTEES = {
     "at-least-once": DeliveryGuarantee.AT_LEAST_ONCE,
@@ -357,11 +352,19 @@ def _upsert_write(writing: Writing) -> None:
     _write_records(writing, layout, key, value, True, "at-least-once")
 
 
-KAFKA = Connector(_KAFKA_OPTIONS, _read, _write, gives=_gives, takes=_gives)
+KAFKA = Connector(
+    _KAFKA_OPTIONS,
+    _read,
+    _write,
+    gives=_gives,
+    takes=_gives,
+    format_options=tuple(option for prefix in ("", "key.", "value.") for option in format_options(_FORMATS, prefix)),
+)
 UPSERT_KAFKA = Connector(
     _UPSERT_OPTIONS,
     _upsert_read,
     _upsert_write,
     gives=lambda table, options: Changes.ALL,
     takes=lambda table, options: Changes.UPSERT,
+    format_options=tuple(option for prefix in ("key.", "value.") for option in format_options(_UPSERT_FORMATS, prefix)),
 )
