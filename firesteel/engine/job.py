@@ -69,6 +69,7 @@ class EngineJob(JobClient):
         self._began = time.monotonic()
         self._line = ProgressLine(submission.name, self.inbox.progress, self.context.settings.progress)
         self._thread: threading.Thread | None = None
+        self._start_is_over = threading.Event()
 
     @property
     def job_id(self) -> str:
@@ -124,6 +125,8 @@ class EngineJob(JobClient):
                     context.at_release.run()
                     context.log.stop()
             raise shortened(error, context.settings.full_trace)  # noqa: B904 - it decides about causes
+        finally:
+            self._start_is_over.set()
         return self
 
     def _start_reporting(self, run: JobRun) -> Reporting | None:
@@ -326,7 +329,9 @@ class EngineJob(JobClient):
                 logger.warning("job %r did not stop within %.0f s. %s", context.name, seconds, self._how_to_go_on())
 
     def _join(self, seconds: float | None = None) -> None:
-        if self._thread is not None:
+        # Commands may come as soon as the job can be reached, which is before its thread runs.
+        self._start_is_over.wait(seconds)
+        if self._works and self._thread is not None:
             self._thread.join(seconds)
 
     def stop_with_savepoint(

@@ -89,7 +89,8 @@ def test_all_jobs_of_a_program_are_listed(tmp_path: Path) -> None:
             known = client.get(f"/jobs/{rows['second'].id}").json()
             assert "step of second" in json.dumps(known["vertices"])
             assert {one["name"] for one in client.get("/jobs/overview").json()["jobs"]} == set(rows)
-            assert client.patch(f"/jobs/{rows['endless'].id}", params={"mode": "cancel"}).status_code == 202
+            answer = client.patch(f"/jobs/{rows['endless'].id}", params={"mode": "cancel"})
+            assert answer.status_code == 202, answer.text
         assert has_state(cluster, rows["endless"].id, "CANCELED")
         assert has_state(cluster, first, *ENDED)
 

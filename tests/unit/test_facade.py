@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from sparkkit import eventually
 from firesteel.cli import main
 from firesteel.common import Configuration, JobStatus, Types, WatermarkStrategy
 from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.engine.control import ask, running_jobs
 from firesteel.engine.facade import (
     COMMANDS,
@@ -41,7 +43,7 @@ from firesteel.engine.facade import (
     request_of,
 )
 from firesteel.engine.facade.encoding import decoded, encoded
-from firesteel.errors import ConfigurationError, JobCommandError, JobExecutionError
+from firesteel.errors import ConfigurationError, JobCancelledError, JobCommandError, JobExecutionError
 from firesteel.jobs import FinishedJob, RemoteJob, find_job, list_jobs
 
 # Commands and answers
@@ -156,6 +158,32 @@ def test_a_job_is_stopped_with_a_savepoint(tmp_path: Path) -> None:
     assert json.loads((Path(path) / "manifest.json").read_text())["job"] == "stopped"
     assert eventually(lambda: isinstance(find_job("stopped"), FinishedJob))
     assert find_job("stopped").status().status is JobStatus.FINISHED
+
+
+def test_a_job_that_can_be_reached_but_has_not_begun_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[JobDetails] = []
+    asking = threading.Thread(target=lambda: answers.append(find_job("early").cancel()))
+
+    class Late(threading.Thread):
+        """The thread of the job, which begins when somebody has asked."""
+
+        def start(self) -> None:
+            asking.start()
+            assert eventually(lambda: find_job("early").status().status is JobStatus.CANCELLING)
+            # Not for the outcome: one that does not wait for the job has answered by now.
+            asking.join(0.2)
+            super().start()
+
+    monkeypatch.setattr(
+        "firesteel.engine.job.job_thread", lambda target, name: Late(target=target, name=name, daemon=True)
+    )
+    env = environment()
+    env.from_source(DataGeneratorSource(lambda n: n, 10**9, 500), WatermarkStrategy.no_watermarks(), "numbers").print()
+    job = env.execute_async("early")
+    asking.join()
+    assert [one.status for one in answers] == [JobStatus.CANCELED]
+    with pytest.raises(JobCancelledError):
+        job.get_job_execution_result().result()
 
 
 def test_an_unknown_command_is_refused_by_the_job(capsys: pytest.CaptureFixture[str]) -> None:
