@@ -39,7 +39,7 @@ SECONDS_TO_START = 120.0
 SECONDS_TO_ANSWER = 30.0
 SECONDS_TO_END = 12.0
 """A little longer than a session takes to end by itself."""
-SECONDS_TO_REAP = 2.0
+SECONDS_TO_REAP = 10.0
 SECONDS_TO_LOOK = 1.0
 ENDED = 100
 """Of so many sessions that have ended it is known why."""
@@ -177,9 +177,10 @@ class SqlSessions:
         with self._lock:
             if session.ending:
                 return False
-            session.ending = True
             self._sessions.pop(session.handle, None)
             self._ended[session.handle] = why
+            # Last: whoever sees it may ask at once why.
+            session.ending = True
             for handle in list(self._ended)[: len(self._ended) - ENDED]:
                 del self._ended[handle]
             return True

@@ -285,7 +285,8 @@ class Supervisor:
         return max(0.01, min([self.settings.poll_ms / 1000, *(one - now for one in moments if one is not None)]))
 
     def _look_after(self, job: ManagedJob, now: float) -> None:
-        if job.due is not None and now >= job.due and not self._background.stopping:
+        # Not while the last start is under way: its end would be taken for the end of the next one.
+        if job.due is not None and now >= job.due and not job.starting and not self._background.stopping:
             self._cycle.begin(job)
         if job.process is None or job.ending:
             return

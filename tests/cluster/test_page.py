@@ -334,6 +334,7 @@ def test_sql(opened: Opened, site: Site, jobs: dict[str, str], monkeypatch: pyte
     expect(outputs.locator("th").first).to_have_text("<script>")
     expect(outputs.locator("tbody td").first).to_have_text("<i>x</i>")
     expect(outputs.locator("tbody td").nth(1)).to_have_text("NULL")
+    expect(outputs.locator(".pill")).to_have_text("Done")
     # A process that is gone is told, and the next statement has another one.
     (session,) = site.cluster.sql.listed()
     # Not by the page's heartbeat, which would take the message away from whoever runs the next statement.

@@ -7,6 +7,7 @@ that were removed before they were read (by age or size) are noticed: offsets ha
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, TypeVar
@@ -124,11 +125,12 @@ class StreamEnumerator(PartitionEnumerator[str]):
         doing = f"to read the stream {stream!r}"
 
         def ask() -> int:
-            end, began = 0, time.monotonic()
-            came = began
+            end, began, came = 0, math.inf, math.inf
             with contextlib.closing(self._reading.messages(stream, "last", QUIET)) as messages:
                 for found in messages:
                     now = time.monotonic()
+                    # Not before the server serves: to connect may take longer than to look.
+                    began = min(began, now)
                     if found is not None:
                         end, came = found[0] + 1, now
                     elif end and now - came >= quiet:

@@ -19,8 +19,9 @@ from firesteel.filesystems import StorageOptions
 
 __all__ = ["SAVEPOINT_DIRECTORY", "abandon", "copy_sources", "dispose", "new_place", "outline"]
 
-SPARK_QUERY = "spark-query"
-"""The checkpoint of a Spark query, in a source's folder."""
+SPARK_QUERY, BATCHES, DRAFTS, GONE = "spark-query", "batches", "drafts", ".gone"
+"""In the folder of a source that Spark computes for: the checkpoint of its query, what was published, what will be; and
+how the name ends of what is being removed."""
 SAVEPOINT_DIRECTORY = "execution.checkpointing.savepoint-dir"
 
 
@@ -71,25 +72,45 @@ def outline(
     )
 
 
-def copy_sources(directory: str, target: Place) -> None:
-    """What sources keep in files of their own: a log that only grows, so it may be copied while it is written.
+def copy_sources(directory: str, target: Place) -> bool:
+    """What sources keep in files of their own, which may be copied while it is written. Returns whether there is any.
 
-    A Spark query of a source's publishes what it has computed before it logs that. So its log is copied first:
-    whatever is logged in the copy is there.
+    A Spark query of a source's logs what it is about to compute, computes it, and publishes it. So its log is copied
+    first, and of what was published only what the copied log knows: of the rest the query of the copy would take
+    other rows for the same ones.
     """
+    logged: dict[str, int] = {}
+    any_folder = False
     for parent, folders, names in os.walk(directory):
+        folders[:] = [name for name in folders if name != DRAFTS and not name.endswith(GONE)]
         folders.sort(key=lambda name: (name != SPARK_QUERY, name))
-        spark = SPARK_QUERY in os.path.relpath(parent, directory).split(os.sep)
+        any_folder = any_folder or bool(folders)
+        source, name_of_parent = os.path.split(parent)
+        if SPARK_QUERY in folders:
+            logged[parent] = -1
+        elif name_of_parent == BATCHES and source in logged:
+            folders[:] = [name for name in folders if not name.isdigit() or int(name) <= logged[source]]
+        inside = os.path.relpath(parent, directory).split(os.sep)
         # What lies beside the sources' folders is the driver's.
         for name in names if parent != directory else ():
-            here = os.path.join(parent, name)
-            if spark and (name.startswith(".") or not os.path.exists(here)):
-                # A draft of Spark's, or an old entry that it has deleted.
-                continue
-            there = target.inside("sources", *os.path.relpath(here, directory).split(os.sep))
-            there.parent().make()
-            with open(here, "rb") as file:
-                there.write(file.read())
+            path = os.path.join(parent, name)
+            if SPARK_QUERY not in inside:
+                _copy(path, target.inside("sources", *inside, name))
+            elif not name.startswith("."):
+                # Spark deletes old entries, and what begins with a dot is a draft of its own.
+                with suppress(FileNotFoundError):
+                    _copy(path, target.inside("sources", *inside, name))
+                    if name.isdigit() and inside[-2:] == [SPARK_QUERY, "offsets"]:
+                        source = os.path.dirname(os.path.dirname(parent))
+                        logged[source] = max(logged[source], int(name))
+    return any_folder
+
+
+def _copy(path: str, there: Place) -> None:
+    with open(path, "rb") as file:
+        content = file.read()
+    there.parent().make()
+    there.write(content)
 
 
 def abandon(target: Place) -> None:

@@ -87,9 +87,11 @@ class SparkSavepoints:
         try:
             self._write(batch, target, drained)
         except Exception as error:
-            if self._shared.folder.last_commit == batch or not self._wait_on_hold(attempt):
+            # A job that goes on removes files: of a checkpoint where few are retained, of a source once they are read.
+            vanished = isinstance(error, FileNotFoundError) and not self._link.on_hold
+            went_on = self._shared.folder.last_commit != batch
+            if not (vanished or went_on) or not self._wait_on_hold(attempt):
                 raise
-            # The job has gone on, and where few checkpoints are retained this one's files are gone by now.
             logger.info("the job waits for its savepoint: batch %d could not be read while it ran (%s)", batch, error)
             abandon(target)
             try:
@@ -108,8 +110,10 @@ class SparkSavepoints:
         context.commits.settle()
         offset = folder.offset(batch)
         known, stages = folder.manifest, len(context.spec.graph.stages) - 1
+        if copy_sources(folder.sources, target) and folder.last_commit != batch:
+            # A source forgets what came before a batch once a later one is done.
+            raise SavepointError(f"Batch {folder.last_commit} was done before the sources' files were copied.")
         parts = write_state(self._shared.session, folder.query, batch, stages, known.width, target, context.spec.tables)
-        copy_sources(folder.sources, target)
         progress = context.inbox.progress
         if progress.batch_time == offset["time"]:
             # The offset knows event time as it was before the batch, the driver as it was after it.
