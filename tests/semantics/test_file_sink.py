@@ -19,6 +19,7 @@ from firesteel.common import Encoder, Row, Types
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.file_system import (
     BucketAssigner,
+    DefaultRollingPolicy,
     FileSink,
     OutputFileConfig,
     PartFileInfo,
@@ -185,6 +186,37 @@ def test_by_size(tmp_path: Path) -> None:
     """Ten digits with their ends are 20 bytes; beyond it, numbers of two digits take three."""
     found = run_numbers(tmp_path, RollingPolicy.default_rolling_policy(part_size=20), batch=7)
     assert found == [list(range(10)), list(range(10, 17)), list(range(17, 20))]
+
+
+class OneByOne(DefaultRollingPolicy):
+    """The same rule, but one that has to be asked for each record."""
+
+    def should_roll_on_event(self, part: PartFileInfo, element: Any) -> bool:
+        return super().should_roll_on_event(part, element)
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000, 10_001, 1 << 20])
+def test_records_that_are_appended_together_are_in_the_parts_that_they_would_be_in_one_by_one(
+    size: int, tmp_path: Path
+) -> None:
+    found = []
+    for policy in (DefaultRollingPolicy(size), OneByOne(size)):
+        folder = tmp_path / type(policy).__name__
+        env = memory_environment(config={"firesteel.batch.max-records": "2100"})
+        numbers = env.from_source(NumberSequenceSource(0, 4999), NONE, "numbers")
+        numbers.sink_to(flat(folder).with_rolling_policy(policy).build())
+        env.execute()
+        found.append(sorted(file.read_text() for file in visible(folder)))
+    together, one_by_one = found
+    assert together == one_by_one
+    assert sorted(int(line) for text in together for line in text.split()) == list(range(5000))
+
+
+def test_the_record_that_cannot_be_encoded_is_told(tmp_path: Path) -> None:
+    env = memory_environment()
+    env.from_collection(["a", "\ud800", "b"]).sink_to(flat(tmp_path).build())
+    with pytest.raises(JobExecutionError, match=r"element   '\\ud800'\n.*surrogates not allowed"):
+        env.execute()
 
 
 def test_a_batch_job_has_a_part_per_subtask(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from firesteel.datastream.functions import SinkFunction
 from firesteel.errors import ProgramError, short_repr
 
-__all__ = ["BucketAssigner", "check_bucket"]
+__all__ = ["BucketAssigner", "ByBatch", "check_bucket"]
 
 
 class BucketAssigner(ABC):
@@ -40,12 +40,23 @@ class BucketAssigner(ABC):
         return _DateTime(format_str, timezone_id)
 
 
-class _BasePath(BucketAssigner):
+class ByBatch(BucketAssigner):
+    """Where all records of a batch have the same bucket: they have the same processing time."""
+
     def get_bucket_id(self, element: Any, context: SinkFunction.Context) -> str:
+        return self.bucket_at(context.current_processing_time())
+
+    @abstractmethod
+    def bucket_at(self, now: int) -> str:
+        """The bucket of all records at a processing time."""
+
+
+class _BasePath(ByBatch):
+    def bucket_at(self, now: int) -> str:
         return ""
 
 
-class _DateTime(BucketAssigner):
+class _DateTime(ByBatch):
     """
     >>> moment = type("Context", (), {"current_processing_time": lambda self: 1_700_000_000_123})()
     >>> _DateTime("yyyy-MM-dd--HH", "UTC").get_bucket_id(None, moment)
@@ -60,8 +71,7 @@ class _DateTime(BucketAssigner):
         self._last = (-1, "")
         _zone_of(timezone_id)
 
-    def get_bucket_id(self, element: Any, context: SinkFunction.Context) -> str:
-        now = context.current_processing_time()
+    def bucket_at(self, now: int) -> str:
         # All records of a batch have the same time.
         if self._last[0] != now:
             moment = datetime.datetime.fromtimestamp(now / 1000, _zone_of(self._zone))

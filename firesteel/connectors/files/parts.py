@@ -86,11 +86,16 @@ class RowFormat(Format):
         self.encoder = encoder
 
     def opened(self, file: BinaryIO, context: WriterContext) -> tuple[Callable[[Any], Any], Callable[[], None]]:
-        write, encode, declared = file.write, self.encoder.encode, context.input_type()
+        write, encoded = file.write, self.encoding(context)
+        return lambda element: write(encoded(element)), lambda: None
+
+    def encoding(self, context: WriterContext) -> Callable[[Any], bytes]:
+        """What makes the bytes of an element, whatever part they go to."""
+        encode, declared = self.encoder.encode, context.input_type()
         if type(self.encoder) is Encoder and declared is not None:
             formatted = declared.formatter()
-            return lambda element: write(encode(formatted(element))), lambda: None
-        return lambda element: write(encode(element)), lambda: None
+            return lambda element: encode(formatted(element))
+        return encode
 
 
 class Part:
@@ -111,6 +116,12 @@ class Part:
         written = self._add(element)
         # Asking the file costs a call of the system.
         self.info.size = self._file.tell() if written is None else self.info.size + written
+        self.info.last_update_time = now
+
+    def append(self, encoded: list[bytes], size: int, now: int) -> None:
+        """Writes elements that are bytes already, so many together."""
+        self._file.write(b"".join(encoded))
+        self.info.size += size
         self.info.last_update_time = now
 
     def sync(self) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 from firesteel.errors import ProgramError
 
-__all__ = ["DefaultRollingPolicy", "OnCheckpointRollingPolicy", "PartFileInfo", "RollingPolicy"]
+__all__ = ["DefaultRollingPolicy", "OnCheckpointRollingPolicy", "PartFileInfo", "RollingPolicy", "size_limit"]
 
 
 @dataclass
@@ -79,6 +80,18 @@ class DefaultRollingPolicy(RollingPolicy):
             current_time - part.creation_time >= self.rollover_interval
             or current_time - part.last_update_time >= self.inactivity_interval
         )
+
+
+def size_limit(policy: RollingPolicy) -> float | None:
+    """The bytes with which a part ends before the next element; None for a policy that has to be asked.
+
+    >>> size_limit(DefaultRollingPolicy(part_size=100)), size_limit(OnCheckpointRollingPolicy())
+    (100, inf)
+    """
+    asked = type(policy).should_roll_on_event
+    if isinstance(policy, DefaultRollingPolicy) and asked is DefaultRollingPolicy.should_roll_on_event:
+        return policy.part_size
+    return math.inf if asked is OnCheckpointRollingPolicy.should_roll_on_event else None
 
 
 @dataclass(frozen=True)

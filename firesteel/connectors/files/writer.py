@@ -7,16 +7,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from firesteel.connectors.files.buckets import BucketAssigner, check_bucket
+from firesteel.connectors.files.buckets import BucketAssigner, ByBatch, check_bucket
 from firesteel.connectors.files.compacting import CompactionSettings
 from firesteel.connectors.files.layout import Layout
 from firesteel.connectors.files.ledger import Ledger
-from firesteel.connectors.files.parts import Finished, Format, InProgress, Part
-from firesteel.connectors.files.rolling import RollingPolicy
+from firesteel.connectors.files.parts import Finished, Format, InProgress, Part, RowFormat
+from firesteel.connectors.files.rolling import RollingPolicy, size_limit
 from firesteel.datastream.connectors.base import SinkWriter, WriterContext
 from firesteel.datastream.functions import SinkFunction
 
 __all__ = ["FileSinkSettings", "FileWriter"]
+
+APPENDED_TOGETHER = 1000
+"""Records whose bytes are handed to the file system at once."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,11 @@ class FileWriter(SinkWriter):
         self._take_name()
         self._begun = False
         self._checked = 0
+        limit = size_limit(settings.policy)
+        if isinstance(settings.form, RowFormat) and isinstance(settings.assigner, ByBatch) and limit is not None:
+            self._encode, self._limit, self._by_batch = settings.form.encoding(context), limit, settings.assigner
+            # Nothing is asked of each record that can be asked of many.
+            self.write_all = self._append_all
 
     def _take_name(self) -> None:
         """By another name the committer knows that parts of the one before have no future."""
@@ -83,11 +91,32 @@ class FileWriter(SinkWriter):
         if part is not None and self._settings.policy.should_roll_on_event(part.info, value):
             self._finish(bucket)
             part = None
-        if part is None:
-            settings = self._settings
-            part = Part(self._layout, check_bucket(bucket), next(self._names), settings.form, self._context)
-            self._parts[bucket] = part
-        part.write(value, context.current_processing_time())
+        (part or self._new_part(bucket)).write(value, context.current_processing_time())
+
+    def _new_part(self, bucket: str) -> Part:
+        settings = self._settings
+        part = Part(self._layout, check_bucket(bucket), next(self._names), settings.form, self._context)
+        self._parts[bucket] = part
+        return part
+
+    def _append_all(self, values: Iterator[Any], timestamps: list[int] | None) -> None:
+        """As ``write`` for each of them, where all of a batch have one bucket and only its size ends a part."""
+        if not self._begun:
+            self._begin()
+        now = self._context.current_processing_time()
+        bucket = self._by_batch.bucket_at(now)
+        encoded = map(self._encode, values)
+        while portion := list(itertools.islice(encoded, APPENDED_TOGETHER)):
+            part, size = self._parts.get(bucket), sum(map(len, portion))
+            if (0 if part is None else part.info.size) + size < self._limit:
+                (part or self._new_part(bucket)).append(portion, size, now)
+                continue
+            for one in portion:
+                part = self._parts.get(bucket)
+                if part is not None and part.info.size >= self._limit:
+                    self._finish(bucket)
+                    part = None
+                (part or self._new_part(bucket)).append([one], len(one), now)
 
     def _finish(self, bucket: str) -> None:
         part = self._parts[bucket]
