@@ -186,7 +186,7 @@ KAFKA = (
             "kafka",
             "rate",
             engines,
-            records=1_000_000,
+            records=3_000_000 if size == 100 else 1_000_000,
             arguments=arguments,
             most_records={PYFLINK: 300_000, QUIX: 200_000, BYTEWAX: 300_000},
             aims=aims,

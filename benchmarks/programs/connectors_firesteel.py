@@ -318,7 +318,8 @@ def cassandra(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
 
 def written_text(sink: Any) -> None:
     env = environment()
-    numbers(env).map(lambda row: row[1], output_type=Types.STRING()).sink_to(sink)
+    source = env.from_source(NumberSequenceSource(0, options.records - 1), NONE, "numbers")
+    source.map(lambda n: TEXT, output_type=Types.STRING()).sink_to(sink)
     env.execute("into")
 
 
