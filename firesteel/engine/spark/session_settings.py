@@ -32,6 +32,8 @@ CONTEXT = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.python.worker.reuse": "true",
+    # Every function on columns would first look for the line that calls it, which takes a millisecond and finds ours.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     WORKER_MODULE[0]: WORKER_MODULE[1],
 }
 

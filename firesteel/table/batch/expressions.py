@@ -47,17 +47,26 @@ class ExpressionTranslator:
     """
 
     def __init__(self, names: Sequence[str], context: KernelContext) -> None:
-        self._inputs = [F.col(name) for name in names]
+        self._names = names
         self._context = context
+        # A call into the JVM takes longer than all that is done here: what was made of an expression is kept. They are
+        # told apart as objects, for 0.0 equals -0.0.
+        self._made: dict[int, tuple[Expression, Column | None]] = {}
 
     def column(self, expression: Expression) -> Column:
         """The expression."""
         found = self._native(expression)
-        return kernel_column(expression, self._inputs, self._context) if found is None else found
+        return kernel_column(expression, self._names, self._context) if found is None else found
 
     def _native(self, expression: Expression) -> Column | None:
+        made = self._made.get(id(expression))
+        if made is None:
+            made = self._made[id(expression)] = expression, self._translated(expression)
+        return made[1]
+
+    def _translated(self, expression: Expression) -> Column | None:
         if isinstance(expression, InputRef):
-            return self._inputs[expression.index]
+            return F.col(self._names[expression.index])
         if isinstance(expression, Literal):
             return literal_column(expression.value, expression.type)
         assert isinstance(expression, Call)
@@ -72,10 +81,7 @@ class ExpressionTranslator:
         """Whether Spark computes all of it."""
         if not isinstance(expression, Call):
             return True
-        translate = _native_function(expression)
-        if translate is None or not all(map(self.is_native, expression.args)):
-            return False
-        return translate(expression, [self.column(argument) for argument in expression.args]) is not None
+        return all(map(self.is_native, expression.args)) and self._native(expression) is not None
 
     def _risky(self, expression: Expression) -> bool:
         """Whether ours computes something that can fail."""

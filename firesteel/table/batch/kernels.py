@@ -56,8 +56,8 @@ class _Compute:
         return to_spark(result, self._expression.type)
 
 
-def kernel_column(expression: Expression, inputs: Sequence[Column], context: KernelContext) -> Column:
-    """A column that ours computes. ``inputs`` are the columns that the expression is over."""
+def kernel_column(expression: Expression, names: Sequence[str], context: KernelContext) -> Column:
+    """A column that ours computes. ``names`` are those of the columns that the expression is over."""
     used = sorted(set(columns_of(expression)))
     places = {index: place for place, index in enumerate(used)}
     kinds: dict[int, DataType] = {}
@@ -77,5 +77,5 @@ def kernel_column(expression: Expression, inputs: Sequence[Column], context: Ker
     function: Any = F.arrow_udf(computed, spark_type(expression.type))
     if not is_deterministic(expression):
         function = function.asNondeterministic()
-    result: Column = function(*([inputs[index] for index in used] or [F.lit(0)]))
+    result: Column = function(*([F.col(names[index]) for index in used] or [F.lit(0)]))
     return result
