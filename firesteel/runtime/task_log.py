@@ -13,7 +13,7 @@ from firesteel.common.log_format import trace_of
 if TYPE_CHECKING:
     from firesteel.runtime.task import StageTask
 
-__all__ = ["entry_of", "place_of_work", "record_of", "working_for"]
+__all__ = ["current_subtask", "entry_of", "record_of", "working_for"]
 
 _threads = threading.local()
 _FORMATTER = logging.Formatter()
@@ -30,7 +30,7 @@ def working_for(task: StageTask) -> Iterator[None]:
         _threads.task = before
 
 
-def place_of_work() -> dict[str, Any]:
+def current_subtask() -> dict[str, Any]:
     """The operator and subtask that this thread works for, as attributes of log records; nothing if for none."""
     task: StageTask | None = getattr(_threads, "task", None)
     return {} if task is None else task.place
@@ -47,7 +47,7 @@ def entry_of(record: logging.LogRecord) -> dict[str, Any]:
     trace = trace_of(record, _FORMATTER)
     if trace:
         entry["exception"] = trace
-    return {**entry, **place_of_work()}
+    return {**entry, **current_subtask()}
 
 
 def record_of(entry: dict[str, Any], **job: Any) -> logging.LogRecord:

@@ -18,6 +18,7 @@ from firesteel.table.types.data_types import (
     DoubleType,
     FloatType,
     IntType,
+    LocalZonedTimestampType,
     MapType,
     RowField,
     RowType,
@@ -42,7 +43,8 @@ _BASIC: dict[str, DataType] = {
     "BIG_DEC": DecimalType(38, 18),
     "SQL_DATE": DateType(),
     "SQL_TIME": TimeType(0),
-    "SQL_TIMESTAMP": TimestampType(3),
+    "SQL_TIMESTAMP": TimestampType(9),
+    "INSTANT": LocalZonedTimestampType(9),
 }
 _BACK: dict[type[DataType], TypeInformation] = {
     VarCharType: Types.STRING(),
@@ -58,10 +60,11 @@ _BACK: dict[type[DataType], TypeInformation] = {
     DateType: Types.SQL_DATE(),
     TimeType: Types.SQL_TIME(),
     TimestampType: Types.SQL_TIMESTAMP(),
+    LocalZonedTimestampType: Types.INSTANT(),
 }
 
 
-def _logical(kind: Any) -> DataType:
+def _logical(kind: Any, name: str = "f0") -> DataType:
     """The type of a field.
 
     >>> str(_logical(Types.LIST(Types.INT())))
@@ -73,15 +76,18 @@ def _logical(kind: Any) -> DataType:
     if hasattr(kind, "get_field_types"):
         return _row(kind)
     if hasattr(kind, "elem_type"):
-        return ArrayType(_logical(kind.elem_type))
+        return ArrayType(_logical(kind.elem_type, name))
     if hasattr(kind, "_key_type_info"):
-        return MapType(_logical(kind._key_type_info), _logical(kind._value_type_info))
-    raise ProgramError(f"Not supported yet: records of type {kind} in a table.")
+        return MapType(_logical(kind._key_type_info, name), _logical(kind._value_type_info, name))
+    raise ProgramError(
+        f"Field {name!r} of the stream's records is {kind}, which is no type of tables. Declare another where "
+        "the stream is made: map(..., output_type=Types.ROW_NAMED(names, types))."
+    )
 
 
 def _row(kind: Any) -> RowType:
     names, types = kind.get_field_names(), kind.get_field_types()
-    return RowType(tuple(RowField(name, _logical(each)) for name, each in zip(names, types, strict=True)))
+    return RowType(tuple(RowField(name, _logical(each, name)) for name, each in zip(names, types, strict=True)))
 
 
 def row_type_of_stream(kind: TypeInformation | None) -> tuple[RowType, bool]:

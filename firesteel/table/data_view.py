@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copyreg
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
+
+from firesteel.durable.names import stored_as
 
 __all__ = ["DataView", "ListView", "MapView"]
 
@@ -57,6 +60,9 @@ class ListView(DataView, Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return iter(self._list)
 
+    def __repr__(self) -> str:
+        return f"ListView({self._list!r})"
+
 
 class MapView(DataView, Generic[K, V]):
     """A dict in an accumulator. Its type is ``DataTypes.MAP_VIEW(key, value)``.
@@ -70,9 +76,9 @@ class MapView(DataView, Generic[K, V]):
     def __init__(self) -> None:
         self._dict: dict[K, V] = {}
 
-    def get(self, key: K) -> V:
-        """The value of a key; KeyError if there is none."""
-        return self._dict[key]
+    def get(self, key: K) -> V | None:
+        """The value of a key; None if there is none."""
+        return self._dict.get(key)
 
     def put(self, key: K, value: V) -> None:
         """Sets the value of a key."""
@@ -83,8 +89,8 @@ class MapView(DataView, Generic[K, V]):
         self._dict.update(dict_value)
 
     def remove(self, key: K) -> None:
-        """Removes a key; KeyError if it is not there."""
-        del self._dict[key]
+        """Removes a key, if it is there."""
+        self._dict.pop(key, None)
 
     def contains(self, key: K) -> bool:
         """Whether there is a value for the key."""
@@ -114,7 +120,7 @@ class MapView(DataView, Generic[K, V]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __getitem__(self, key: K) -> V:
+    def __getitem__(self, key: K) -> V | None:
         return self.get(key)
 
     def __setitem__(self, key: K, value: V) -> None:
@@ -128,3 +134,24 @@ class MapView(DataView, Generic[K, V]):
 
     def __iter__(self) -> Iterator[K]:
         return iter(self._dict)
+
+    def __repr__(self) -> str:
+        return f"MapView({self._dict!r})"
+
+
+@stored_as("list_view")
+def _list_view(elements: list[T]) -> ListView[T]:
+    view: ListView[T] = ListView()
+    view._list = elements
+    return view
+
+
+@stored_as("map_view")
+def _map_view(entries: dict[K, V]) -> MapView[K, V]:
+    view: MapView[K, V] = MapView()
+    view._dict = entries
+    return view
+
+
+copyreg.pickle(ListView, lambda view: (_list_view, (view._list,)))
+copyreg.pickle(MapView, lambda view: (_map_view, (view._dict,)))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from firesteel.common.types import Row
 from firesteel.table.catalog.tables import CatalogObject, ColumnDefinition, DeclaredTable
+from firesteel.table.sql.tokens import TokenKind, tokenize
 from firesteel.table.table_result import TableResult
 from firesteel.table.types.data_types import MAX_LENGTH, BooleanType, RowType, VarCharType
 
-__all__ = ["described"]
+__all__ = ["described", "quoted_columns"]
 
 _TEXT = VarCharType(MAX_LENGTH)
 _NAMES = ["name", "type", "null", "key", "extras", "watermark"]
@@ -22,7 +25,8 @@ def described(found: CatalogObject) -> TableResult:
             for field in found.row_type.fields
         ]
         return TableResult(RowType.of(_NAMES, kinds), rows=[_blank(row) for row in rows])
-    watermarks = {column: written for column, _, written in found.watermarks}
+    names = [column.name for column in found.columns]
+    watermarks = {column: quoted_columns(written, names) for column, _, written in found.watermarks}
     commented = any(column.comment for column in found.columns)
     rows = [_described_column(column, found, watermarks.get(column.name), commented) for column in found.columns]
     names = [*_NAMES, "comment"] if commented else _NAMES
@@ -33,13 +37,37 @@ def _described_column(column: ColumnDefinition, table: DeclaredTable, watermark:
     key = f"PRI({', '.join(table.primary_key)})" if column.name in table.primary_key else None
     extras = None
     if column.computed is not None:
-        extras = f"AS {column.computed_text}"
+        extras = f"AS {quoted_columns(column.computed_text or '', [each.name for each in table.columns])}"
     elif column.metadata is not None:
         source = f" FROM '{column.metadata}'" if column.metadata != column.name else ""
         extras = f"METADATA{source}{' VIRTUAL' if column.virtual else ''}"
     kind = f"{column.type.sql} *ROWTIME*" if watermark is not None else column.type.sql
     cells = [column.name, kind, column.type.is_nullable, key, extras, watermark]
     return Row(*cells, *([column.comment] if commented else []))
+
+
+_OPERATORS = frozenset(["+", "-", "*", "/", "%", "=", "<>", "!=", "<", ">", "<=", ">=", "||"])
+
+
+def quoted_columns(expression: str, columns: Sequence[str]) -> str:
+    """An expression as Flink shows it: columns in backticks, one space around operators.
+
+    >>> quoted_columns("upper(name)||'name'", ["name"])
+    "upper(`name`) || 'name'"
+    """
+    shown, end, after_value = "", 0, False
+    for token in tokenize(expression)[:-1]:
+        written = expression[token.span.start : token.span.end]
+        is_field = shown.endswith(".") and token.kind in (TokenKind.WORD, TokenKind.QUOTED_NAME)
+        is_call = expression[token.span.end :].lstrip().startswith("(")
+        if is_field or (token.kind is TokenKind.WORD and token.text in columns and not is_call):
+            written = f"`{token.text}`"
+        binary = after_value and written in _OPERATORS
+        if shown and (token.span.start > end or binary) and not shown.endswith(" "):
+            shown += " "
+        shown += f"{written} " if binary or written == "," else written
+        end, after_value = token.span.end, written not in _OPERATORS and written not in ("(", "[", ",")
+    return shown
 
 
 def _blank(row: Row) -> Row:

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from firesteel.common.configuration import Configuration
+from firesteel.errors import ConfigurationError
 
-__all__ = ["EnvironmentSettings"]
+__all__ = ["EnvironmentSettings", "is_streaming"]
+
+
+def is_streaming(mode: str) -> bool:
+    """Whether a runtime mode is that of streams; tables must know before they know what they read."""
+    if mode.upper() not in ("STREAMING", "BATCH"):
+        raise ConfigurationError(f"execution.runtime-mode of tables must be STREAMING or BATCH, got {mode!r}.")
+    return mode.upper() == "STREAMING"
 
 
 class EnvironmentSettings:
@@ -21,8 +29,11 @@ class EnvironmentSettings:
             self._settings = EnvironmentSettings()
 
         def with_configuration(self, config: Configuration) -> EnvironmentSettings.Builder:
-            """Configuration that jobs get."""
+            """Configuration that jobs get. Its ``execution.runtime-mode`` chooses between streaming and batch."""
             self._settings._configuration = config
+            mode = config.get_string("execution.runtime-mode", "")
+            if mode:
+                self._settings._streaming = is_streaming(mode)
             return self
 
         def in_batch_mode(self) -> EnvironmentSettings.Builder:

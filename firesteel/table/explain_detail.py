@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import IntEnum
 
 __all__ = ["ExplainDetail"]
 
 
-class ExplainDetail(Enum):
+class ExplainDetail(IntEnum):
     """Details of EXPLAIN."""
 
     ESTIMATED_COST = 0

@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from firesteel.errors import ProgramError
-from firesteel.table.expression_methods.calls import NOWHERE, TimeIntervalUnit, call_of, method_of, node_of, property_of
+from firesteel.table.expression_methods.calls import (
+    NOWHERE,
+    TimeIntervalUnit,
+    TimePointUnit,
+    call_of,
+    method_of,
+    node_of,
+    property_of,
+)
 from firesteel.table.expression_methods.collection_methods import CollectionMethods
 from firesteel.table.expression_methods.json_methods import (
     JsonExistsOnError,
@@ -21,6 +29,7 @@ from firesteel.table.expression_methods.json_methods import (
 from firesteel.table.expression_methods.number_methods import NumberMethods
 from firesteel.table.expression_methods.text_methods import TextMethods
 from firesteel.table.expression_methods.time_methods import TimeMethods
+from firesteel.table.expression_text import expression_text
 from firesteel.table.sql.syntax import (
     Between,
     Binary,
@@ -55,6 +64,7 @@ __all__ = [
     "JsonValueOnEmptyOrError",
     "RowInterval",
     "TimeIntervalUnit",
+    "TimePointUnit",
     "called",
     "node_of",
 ]
@@ -143,6 +153,13 @@ class Expression(NumberMethods, TextMethods, TimeMethods, CollectionMethods, Jso
 
     def __pow__(self, power: Any) -> Expression:
         return called("POWER", self, power)
+
+    def __rpow__(self, base: Any) -> Expression:
+        return called("POWER", base, self)
+
+    def __str__(self) -> str:
+        """As PyFlink shows it: ``plus(a, 1)``."""
+        return expression_text(self._node)
 
     def __repr__(self) -> str:
         return f"<Expression {_shown(self._node)}>"

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from firesteel.errors import ProgramError
 from firesteel.table.expression import NOWHERE, Expression, JsonOnNull, RowInterval, called, node_of
 from firesteel.table.logical.literals import python_literal
 from firesteel.table.select_fields import ColumnChoice, ColumnRange
 from firesteel.table.sql.parser import parse_expression
-from firesteel.table.sql.syntax import ArrayConstructor, Constant, MapConstructor, Name, RowConstructor, Star, Symbol
+from firesteel.table.sql.syntax import (
+    ArrayConstructor,
+    Binary,
+    Constant,
+    MapConstructor,
+    Name,
+    RowConstructor,
+    Star,
+    Symbol,
+)
 from firesteel.table.types.data_types import DataType
 
 __all__ = [
@@ -57,6 +67,7 @@ __all__ = [
     "row",
     "row_interval",
     "source_watermark",
+    "temporal_overlaps",
     "timestamp_diff",
     "to_date",
     "to_timestamp",
@@ -91,18 +102,21 @@ def row_interval(rows: int) -> Expression:
 
 
 def col(name: str) -> Expression:
-    """A column.
+    """A column; ``col("*")`` stands for all of them.
 
     >>> col("a") > 1
     <Expression (a > 1)>
     """
-    return Expression(Name((name,), span=NOWHERE))
+    return Expression(Star(span=NOWHERE) if name == "*" else Name((name,), span=NOWHERE))
 
 
 def lit(v: Any, data_type: DataType | None = None) -> Expression:
     """A constant, of the type that fits it or of a given one."""
     if data_type is not None:
-        return Expression(Constant("python", python_literal(v, data_type), span=NOWHERE))
+        try:
+            return Expression(Constant("python", python_literal(v, data_type), span=NOWHERE))
+        except ValueError as error:
+            raise ProgramError(str(error)) from None
     return Expression(node_of(v))
 
 
@@ -313,6 +327,20 @@ def date_format(timestamp: Any, format: Any) -> Expression:
 def timestamp_diff(time_point_unit: Any, time_point1: Any, time_point2: Any) -> Expression:
     """How many units lie between two times."""
     return called("TIMESTAMPDIFF", time_point_unit, time_point1, time_point2)
+
+
+def temporal_overlaps(
+    left_time_point: Any, left_temporal: Any, right_time_point: Any, right_temporal: Any
+) -> Expression:
+    """Whether two periods have a time in common. A period is a start with an end, or with an interval.
+
+    >>> nine, ten = lit("9:00:00").to_time, lit("10:00:00").to_time
+    >>> temporal_overlaps(nine, ten, nine, lit(2).hours)
+    <Expression (RowConstructor OVERLAPS RowConstructor)>
+    """
+    left = RowConstructor((node_of(left_time_point), node_of(left_temporal)), span=NOWHERE)
+    right = RowConstructor((node_of(right_time_point), node_of(right_temporal)), span=NOWHERE)
+    return Expression(Binary("OVERLAPS", left, right, span=NOWHERE))
 
 
 def from_unixtime(unixtime: Any, format: Any = None) -> Expression:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 from firesteel.table.catalog.functions import FunctionCatalog, definition_of
 from firesteel.table.functions.registry import names as built_in_names
 from firesteel.table.logical.user_calls import with_user_functions
@@ -22,6 +23,8 @@ class FunctionNames(ABC):
     """Gives functions names, and finds them in what is written."""
 
     _functions: FunctionCatalog
+    _needed: StreamExecutionEnvironment
+    """Has the files that functions need."""
 
     def create_temporary_function(self, path: str, function: Any) -> None:
         """Gives a function a name in a catalog. Built-in functions of the same name go before it."""
@@ -69,19 +72,15 @@ class FunctionNames(ABC):
 
     def add_python_file(self, file_path: str) -> None:
         """Ships a file, folder or zip to the workers, where functions can import it."""
-        self._needs("add_python_file", file_path)
+        self._needed.add_python_file(file_path)
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
         """Ships the packages of a requirements file to the workers."""
-        self._needs("set_python_requirements", requirements_file_path, requirements_cache_dir)
+        self._needed.set_python_requirements(requirements_file_path, requirements_cache_dir)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
         """Ships a zip or tar file to the workers, unpacked to a folder."""
-        self._needs("add_python_archive", archive_path, target_dir)
-
-    @abstractmethod
-    def _needs(self, method: str, *args: str | None) -> None:
-        """Does the same with the streams that tables become."""
+        self._needed.add_python_archive(archive_path, target_dir)
 
     def _parsed(self, stmt: str) -> Statement:
         statement = parse(stmt)

@@ -12,14 +12,14 @@ from firesteel.table.logical.expression_resolver import ExpressionResolver
 from firesteel.table.logical.expressions import Expression as Typed
 from firesteel.table.logical.group_windows import GroupWindow as LogicalWindow
 from firesteel.table.logical.group_windows import group_window_table
-from firesteel.table.logical.grouping import AggregateResolver, has_aggregates
+from firesteel.table.logical.grouping import AggregateResolver, aggregate_calls
 from firesteel.table.logical.over_windows import OverResolver
 from firesteel.table.logical.plan import Plan, Project
 from firesteel.table.logical.scope import Scope
 from firesteel.table.row_operations import aggregated, flat_aggregated, with_names, wrapped_call
-from firesteel.table.select_fields import checked_names, name_of, named_node
+from firesteel.table.select_fields import FieldExpansion, checked_names, name_of, named_node
 from firesteel.table.sql.errors import NotSupportedError
-from firesteel.table.sql.syntax import FunctionCall, Name, Node, SelectItem, Star
+from firesteel.table.sql.syntax import FunctionCall, Name, Node, SelectItem
 from firesteel.table.window import GroupWindow, OverWindow
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ __all__ = [
     "WindowGroupedTable",
 ]
 
+_PARTS = ("WINDOW_START", "WINDOW_END", "WINDOW_ROWTIME", "WINDOW_PROCTIME")
+
 
 class GroupedTable:
     """A table with the columns that its rows are grouped by."""
@@ -48,7 +50,7 @@ class GroupedTable:
         plan = self._table._plan
         inner_keys = [named_node(key) for key in self._keys]
         resolver = AggregateResolver(plan, Scope.of(plan, None), [key for key, _ in inner_keys], None)
-        nodes = [self._table._written(field) for field in fields]
+        nodes = [self._table._found(field) for field in fields]
         return self._table._with(_grouped(resolver, inner_keys, nodes))
 
     def aggregate(self, func: Any) -> AggregatedTable:
@@ -71,7 +73,7 @@ class GroupWindowedTable:
 
     def group_by(self, *fields: Expression) -> WindowGroupedTable:
         """Groups of rows with the same values in the same window: ``col("w")`` is among the fields."""
-        nodes = [self._table._written(field) for field in fields]
+        nodes = self._table._fields(fields)
         keys = [node for node in nodes if name_of(node) != self._window.name]
         if len(keys) != len(nodes) - 1:
             raise ProgramError(f"group_by() takes the window once: col({self._window.name!r}).")
@@ -93,10 +95,11 @@ class WindowGroupedTable:
         scope = Scope.of(plan, None)
         resolver = ExpressionResolver(scope)
         time, keys = resolver.resolve(window.time), [resolver.resolve(key) for key, _ in inner_keys]
-        windows = group_window_table(plan, window.kind, time, window.spans, keys, window.time, None)
+        streaming = self._table._env._streaming
+        windows = group_window_table(plan, window.kind, time, window.spans, keys, window.time, None, streaming)
         part = LogicalWindow("WINDOW", (Name((window.name,), span=NOWHERE),))
         groups = AggregateResolver(windows, scope, [key for key, _ in inner_keys], None, window=part)
-        nodes = [self._table._written(field) for field in fields]
+        nodes = [self._table._found(field) for field in fields]
         return self._table._with(_grouped(groups, inner_keys, nodes))
 
     def aggregate(self, func: Any) -> WindowAggregatedTable:
@@ -118,7 +121,7 @@ class WindowAggregatedTable:
 
     def select(self, *fields: Expression) -> Table:
         """Expressions over keys, results, and parts of the window."""
-        written = [self._groups._table._written(field) for field in fields]
+        written = [self._groups._table._found(field) for field in fields]
         named = [
             SelectItem(node, node.parts[-1], span=node.span)
             if isinstance(node, Name) and node.parts[-1] in self._call
@@ -142,13 +145,8 @@ class OverWindowedTable:
         resolver = kind(plan, Scope.of(plan, None), self._windows, None)
         expressions: list[Typed] = []
         names: list[str] = []
-        for field in fields:
-            node, alias = named_node(self._table._written(field))
-            if isinstance(node, Star):
-                for name, column in resolver.scope.star(()):
-                    expressions.append(column)
-                    names.append(name)
-                continue
+        for field in self._table._fields(fields):
+            node, alias = named_node(field)
             expressions.append(resolver.resolve(node))
             names.append(alias or name_of(node) or f"_c{len(names)}")
         return self._table._with(
@@ -172,18 +170,25 @@ class FlatAggregateTable(AggregatedTable):
 
 
 def _grouped(resolver: AggregateResolver, keys: Sequence[tuple[Node, str | None]], fields: Sequence[Node]) -> Plan:
-    """Keys and aggregates of groups."""
+    """Keys and aggregates of groups. ``*`` stands for the keys."""
+    if not fields:
+        raise ProgramError("select() takes one key or aggregate at least, got none.")
+    columns = {alias or name_of(key) or f"_c{index}": key for index, (key, alias) in enumerate(keys)}
+    expansion = FieldExpansion(
+        {name: key if name_of(key) == name else SelectItem(key, name, span=NOWHERE) for name, key in columns.items()},
+        lambda node: resolver.resolve(node).type,
+    )
     aliases = {alias: key for key, alias in keys if alias is not None}
     expressions: list[Typed] = []
     names: list[str] = []
-    aggregates = 0
-    for field in fields:
+    # As in Flink, all aggregates and parts of windows are numbered, each once, also those inside of expressions.
+    numbered: list[FunctionCall] = []
+    for field in expansion.fields(fields):
         inner, alias = named_node(field)
         if isinstance(inner, Name) and inner.parts[-1] in aliases:
             alias, inner = alias or inner.parts[-1], aliases[inner.parts[-1]]
         expressions.append(resolver.resolve(inner))
-        is_aggregate = isinstance(inner, FunctionCall) and has_aggregates(inner)
-        derived = f"EXPR${aggregates}" if is_aggregate else f"_c{len(names)}"
-        aggregates += is_aggregate
+        numbered += [call for call in dict.fromkeys(aggregate_calls(inner, _PARTS)) if call not in numbered]
+        derived = f"EXPR${numbered.index(inner)}" if inner in numbered else f"_c{len(names)}"
         names.append(alias or name_of(inner) or derived)
     return Project(resolver.plan(), tuple(expressions), checked_names(names))

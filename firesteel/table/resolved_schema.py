@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from firesteel.errors import ProgramError
@@ -35,6 +35,8 @@ class Column:
     name: str
     data_type: DataType
     comment: str | None = None
+    time: str | None = field(default=None, kw_only=True)
+    """``ROWTIME`` or ``PROCTIME``, if it is a time attribute."""
 
     @staticmethod
     def physical(name: str, data_type: DataType) -> PhysicalColumn:
@@ -82,7 +84,8 @@ class Column:
     def as_summary_string(self) -> str:
         """As it stands in a schema."""
         extras = self.explain_extras()
-        shown = f"`{self.name}` {self.data_type}" + (f" {extras}" if extras else "")
+        shown = f"`{self.name}` {self.data_type}" + (f" *{self.time}*" if self.time else "")
+        shown += f" {extras}" if extras else ""
         return shown + (f" COMMENT '{self.comment}'" if self.comment else "")
 
     def __str__(self) -> str:
@@ -158,6 +161,8 @@ class WatermarkSpec:
 
     rowtime_attribute: str
     expression: str
+    data_type: DataType | None = None
+    """Of the watermark; None where it is not known yet."""
 
     @staticmethod
     def of(rowtime_attribute: str, watermark_expression: str) -> WatermarkSpec:
@@ -174,7 +179,8 @@ class WatermarkSpec:
 
     def as_summary_string(self) -> str:
         """As it stands in a schema."""
-        return f"WATERMARK FOR `{self.rowtime_attribute}` AS {self.expression}"
+        kind = f": {self.data_type}" if self.data_type is not None else ""
+        return f"WATERMARK FOR `{self.rowtime_attribute}`{kind} AS {self.expression}"
 
     def __str__(self) -> str:
         return self.as_summary_string()
@@ -266,6 +272,11 @@ class ResolvedSchema:
         pairs = zip(column_names, column_data_types, strict=True)
         return ResolvedSchema([Column.physical(name, kind) for name, kind in pairs])
 
+    def with_times(self, times: Sequence[str | None]) -> ResolvedSchema:
+        """The same with what each column is as a time attribute."""
+        columns = [replace(column, time=time) for column, time in zip(self._columns, times, strict=True)]
+        return ResolvedSchema(columns, self._watermarks, self._key)
+
     def get_column_count(self) -> int:
         """How many columns there are."""
         return len(self._columns)
@@ -345,4 +356,6 @@ def resolved_schema(table: CatalogObject) -> ResolvedSchema:
     key = None
     if table.primary_key:
         key = UniqueConstraint(table.key_name or "PK_" + "_".join(table.primary_key), table.primary_key)
-    return ResolvedSchema(columns, [WatermarkSpec(column, text) for column, _, text in table.watermarks], key)
+    kinds = {each.name: each.type.nullable() for each in table.columns}
+    watermarks = [WatermarkSpec(column, text, kinds[column]) for column, _, text in table.watermarks]
+    return ResolvedSchema(columns, watermarks, key)

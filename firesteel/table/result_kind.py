@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import enum
+from enum import IntEnum
 
 __all__ = ["ResultKind"]
 
 
-class ResultKind(enum.Enum):
+class ResultKind(IntEnum):
     """Whether a statement only succeeded, or has rows."""
 
     SUCCESS = 0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import IntEnum
 
 __all__ = ["SqlDialect"]
 
 
-class SqlDialect(Enum):
+class SqlDialect(IntEnum):
     """Flink's own dialect is the only one that is there."""
 
     DEFAULT = 0

@@ -10,26 +10,35 @@ import pyarrow as pa
 from firesteel.common.types import Row
 from firesteel.connectors.table.partition_folders import DEFAULT_NAME, FolderSplitter
 from firesteel.errors import ProgramError
-from firesteel.table.catalog.functions import PythonFunction
-from firesteel.table.catalog.manager import CatalogError, Database
+from firesteel.table.catalog.manager import CatalogDefinition, CatalogError, Database
 from firesteel.table.catalog.tables import CatalogObject, DeclaredTable, View
 from firesteel.table.declarations import show_create, shown_options
+from firesteel.table.definition_statements import (
+    MODULES,
+    alter_function,
+    check_modules,
+    described_function,
+    python_function,
+    shown_catalog,
+)
 from firesteel.table.descriptions import described
+from firesteel.table.error_places import placed
 from firesteel.table.functions.binding import cast_to
 from firesteel.table.functions.evaluation import Evaluator
 from firesteel.table.logical.expression_resolver import ExpressionResolver
 from firesteel.table.logical.expressions import Expression, Literal
 from firesteel.table.logical.plan import Plan, Project
-from firesteel.table.logical.resolver import renamed
+from firesteel.table.logical.relation_resolver import renamed
 from firesteel.table.logical.scope import Scope
 from firesteel.table.overwriting import Overwrite
+from firesteel.table.physical.sinks import MisfitError, fitted_for
 from firesteel.table.result_kind import ResultKind
 from firesteel.table.sql import statements
-from firesteel.table.sql.errors import NotSupportedError, SqlValidationError, near_names
+from firesteel.table.sql.errors import NotSupportedError, SqlError, SqlValidationError, near_names
 from firesteel.table.sql.syntax import Node
 from firesteel.table.table_result import TableResult
 from firesteel.table.table_statements import TableStatements, matching
-from firesteel.table.types.data_types import MAX_LENGTH, RowType, VarCharType
+from firesteel.table.types.data_types import MAX_LENGTH, BooleanType, RowType, VarCharType
 
 if TYPE_CHECKING:
     from firesteel.table.table_environment import TableEnvironment
@@ -69,17 +78,28 @@ class StatementExecutor:
             return _HANDLERS[type(statement)](self, statement)
         except CatalogError as error:
             raise SqlValidationError(str(error), self._text, _name_span(statement)) from None
+        except SqlError as error:
+            raise self._placed(error, statement) from error.__cause__
 
-    def explain(self, statement: statements.Statement) -> str:
+    def explain(self, statement: statements.Statement, details: Sequence[Any] = ()) -> str:
         """The plan of a query or INSERT."""
+        try:
+            return self._plan_text(statement, details)
+        except SqlError as error:
+            raise self._placed(error, statement) from error.__cause__
+
+    def _placed(self, error: SqlError, statement: statements.Statement) -> SqlError:
+        return placed(error, statement, self._text, self._catalogs.qualified)
+
+    def _plan_text(self, statement: statements.Statement, details: Sequence[Any]) -> str:
         if isinstance(statement, statements.Explain):
-            return self.explain(statement.statement)
+            return self.explain(statement.statement, details)
         if isinstance(statement, statements.QueryStatement):
-            return self._env._explain([self._env._resolve(statement.query, self._text)])
-        if isinstance(statement, statements.Insert):
-            return self._env._explain([self._insertion(statement)[1]])
-        if isinstance(statement, statements.StatementSetStatement):
-            return self._env._explain([self._insertion(insert)[1] for insert in statement.inserts])
+            return self._env._explain([self._env._resolve(statement.query, self._text)], details)
+        if isinstance(statement, statements.Insert | statements.StatementSetStatement):
+            inserts = (statement,) if isinstance(statement, statements.Insert) else statement.inserts
+            plans = [self._insertion(insert)[1] for insert in inserts]
+            return self._env._explain(plans, details, [_quoted(insert.target.parts) for insert in inserts])
         raise ProgramError("Only queries and INSERT have a plan.")
 
     def _unsupported(self, node: Node, what: str) -> NotSupportedError:
@@ -113,8 +133,21 @@ class StatementExecutor:
             plan = self._partitioned(statement, plan, columns, target)
         if statement.columns:
             plan = self._arranged(statement, plan, columns)
+        try:
+            fitted_for(target, ".".join(self._catalogs.qualified(statement.target.parts)), plan)
+        except MisfitError as error:
+            if error.place is not None:
+                error.place = self._written_place(statement, columns.field_names()[error.place], columns)
+            raise self._placed(error, statement) from None
         overwrite = Overwrite(self._static_folder(statement, target)) if statement.overwrite else False
         return _quoted(statement.target.parts), plan, overwrite
+
+    def _written_place(self, statement: statements.Insert, column: str, columns: RowType) -> int | None:
+        """Which column of the query goes into a column of the table."""
+        partition = {name for name, _ in statement.partition}
+        names = [each.parts[-1] for each in statement.columns]
+        written = names or [name for name in columns.field_names() if name not in partition]
+        return written.index(column) if column in written else None
 
     def _static_folder(self, statement: statements.Insert, target: CatalogObject) -> str | None:
         """The folder of the partition that PARTITION (...) names, if it names one as a whole."""
@@ -148,7 +181,8 @@ class StatementExecutor:
         found: dict[str, Expression] = {**given, **dict(zip(rest, plan.refs(), strict=True))}
         kinds = dict(zip(columns.field_names(), columns.field_types(), strict=True))
         order = [*names, *given] if names else columns.field_names()
-        return Project(plan, tuple(cast_to(found[name], kinds[name]) for name in order), tuple(order))
+        arranged = [cast_to(found[name], kinds[name]) if name in given else found[name] for name in order]
+        return Project(plan, tuple(arranged), tuple(order))
 
     def _arranged(self, statement: statements.Insert, plan: Plan, row_type: RowType) -> Plan:
         """The columns that were named, in the table's order; NULL for the others."""
@@ -158,17 +192,23 @@ class StatementExecutor:
             raise SqlValidationError(message, self._text, statement.query.span)
         refs = dict(zip(given, plan.refs(), strict=True))
         for column in statement.columns:
+            if given.count(column.parts[-1]) > 1:
+                raise SqlValidationError(f"Column {column} gets two values.", self._text, column.span)
             if column.parts[-1] not in row_type.field_names():
                 near = near_names(column.parts[-1], row_type.field_names())
                 raise SqlValidationError(f"The table has no column {column}.{near}", self._text, column.span)
         expressions: list[Expression] = []
         for field in row_type.fields:
             ref = refs.get(field.name)
-            expressions.append(cast_to(ref, field.data_type) if ref is not None else Literal(None, field.data_type))
+            if ref is None and not field.data_type.is_nullable:
+                message = f"Column {field.name} of {statement.target} is NOT NULL and gets no value: name it, too."
+                raise SqlValidationError(message, self._text, statement.target.span)
+            expressions.append(ref if ref is not None else Literal(None, field.data_type))
         return Project(plan, tuple(expressions), tuple(row_type.field_names()))
 
     def _explained(self, statement: statements.Explain) -> TableResult:
-        return listed("result", [self.explain(statement.statement)])
+        text = self.explain(statement.statement)
+        return TableResult(RowType.of(["result"], [_TEXT]), rows=[Row(text)], plain=text)
 
     # CREATE, DROP, ALTER.
 
@@ -187,8 +227,7 @@ class StatementExecutor:
             return ok()
         table = self._catalogs.find(statement.name.parts)
         assert isinstance(table, DeclaredTable)
-        written = [column.name for column in table.writable]
-        return self._env._insert([(_quoted(statement.name.parts), projected(plan, written), False)])
+        return self._env._insert([(_quoted(statement.name.parts), filled(plan, _writable(table)), False)])
 
     def _alter_table(self, statement: statements.AlterTable) -> TableResult:
         self._table_statements.alter_table(statement)
@@ -216,12 +255,7 @@ class StatementExecutor:
         return ok()
 
     def _create_function(self, statement: statements.CreateFunction) -> TableResult:
-        if statement.language != "PYTHON":
-            message = (
-                f"Functions in {statement.language} cannot run here: AS 'module.function' LANGUAGE PYTHON is there."
-            )
-            raise NotSupportedError(message, self._text, statement.span)
-        functions, function = self._env._functions, PythonFunction(statement.identifier)
+        functions, function = self._env._functions, python_function(statement, self._text)
         if statement.system:
             functions.create_system(statement.name.parts[-1], function, statement.if_not_exists)
         else:
@@ -252,6 +286,7 @@ class StatementExecutor:
             raise CatalogError(f"There is a catalog {name} already.")
         database = dict(statement.options).get("default-database", "default")
         self._catalogs.catalogs[name] = {database: Database()}
+        self._catalogs.definitions[name] = CatalogDefinition(dict(statement.options), statement.comment)
         return ok()
 
     def _drop(self, statement: statements.Drop) -> TableResult:
@@ -267,6 +302,7 @@ class StatementExecutor:
             if parts[-1] == self._catalogs.current_catalog:
                 raise CatalogError(f"{parts[-1]} is the current catalog.")
             self._catalogs.catalogs.pop(parts[-1], None)
+            self._catalogs.definitions.pop(parts[-1], None)
         elif kind == "FUNCTION":
             functions = self._env._functions
             if statement.system:
@@ -300,6 +336,8 @@ class StatementExecutor:
             return self._table_statements.describe_database(statement)
         if statement.kind == "CATALOG":
             return self._table_statements.describe_catalog(statement)
+        if statement.kind == "FUNCTION":
+            return table_of(["info name", "info value"], described_function(statement, self._env._functions))
         found = self._catalogs.find(statement.name.parts)
         if found is None:
             near = near_names(statement.name.parts[-1], self._catalogs.names())
@@ -310,6 +348,11 @@ class StatementExecutor:
         kind = statement.kind
         if kind in ("CREATE TABLE", "CREATE VIEW"):
             return self._show_create(statement)
+        if kind == "CREATE CATALOG":
+            return listed("result", [shown_catalog(statement, self._catalogs)])
+        if kind == "FULL MODULES":
+            rows = [Row(name, True) for name in MODULES]
+            return TableResult(RowType.of(["module name", "used"], [_TEXT, BooleanType()]), rows=rows)
         single = {
             "CURRENT CATALOG": ("current catalog name", self._catalogs.current_catalog),
             "CURRENT DATABASE": ("current database name", self._catalogs.current_database),
@@ -359,6 +402,14 @@ class StatementExecutor:
         temporary = path in self._catalogs.temporary
         return listed("result", [show_create(found, path, temporary)])
 
+    def _use_modules(self, statement: statements.UseModules) -> TableResult:
+        check_modules(statement, self._text)
+        return ok()
+
+    def _alter_function(self, statement: statements.AlterFunction) -> TableResult:
+        alter_function(statement, self._env._functions, self._text)
+        return ok()
+
     def _use(self, statement: statements.Use) -> TableResult:
         if statement.kind == "CATALOG":
             self._catalogs.use_catalog(statement.name.parts[-1])
@@ -401,10 +452,11 @@ def _writable(target: CatalogObject) -> RowType:
     return RowType.of([each.name for each in target.writable], [each.type for each in target.writable])
 
 
-def projected(plan: Plan, names: Sequence[str]) -> Plan:
-    """The columns of a plan in another order."""
+def filled(plan: Plan, row_type: RowType) -> Plan:
+    """The columns of a table out of a plan; NULL for those that it does not have."""
     refs = dict(zip(plan.names, plan.refs(), strict=True))
-    return Project(plan, tuple(refs[name] for name in names if name in refs), tuple(n for n in names if n in refs))
+    columns = tuple(refs.get(each.name) or Literal(None, each.data_type) for each in row_type.fields)
+    return Project(plan, columns, tuple(row_type.field_names()))
 
 
 _HANDLERS: dict[type, Callable[[StatementExecutor, Any], TableResult]] = {
@@ -421,9 +473,11 @@ _HANDLERS: dict[type, Callable[[StatementExecutor, Any], TableResult]] = {
     statements.AlterTable: StatementExecutor._alter_table,
     statements.AlterView: StatementExecutor._alter_view,
     statements.AlterDatabase: StatementExecutor._alter_database,
+    statements.AlterFunction: StatementExecutor._alter_function,
     statements.Describe: StatementExecutor._describe,
     statements.Show: StatementExecutor._show,
     statements.Use: StatementExecutor._use,
+    statements.UseModules: StatementExecutor._use_modules,
     statements.SetOption: StatementExecutor._set,
     statements.Reset: StatementExecutor._reset,
     statements.Unsupported: StatementExecutor._later,

@@ -43,7 +43,8 @@ class StatementSet:
 
     def explain(self, *extra_details: Any) -> str:
         """The plans as text."""
-        return self._env._explain([plan for _, plan, _ in self._inserts])
+        targets = [target for target, _, _ in self._inserts]
+        return self._env._explain([plan for _, plan, _ in self._inserts], extra_details, targets)
 
     def print_explain(self, *extra_details: Any) -> None:
         """Prints the plans."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,13 +16,15 @@ from firesteel.table.logical.expressions import Expression
 from firesteel.table.logical.plan import Plan, Project
 from firesteel.table.schema import Schema
 from firesteel.table.sql.errors import near_names
-from firesteel.table.table_drafts import ColumnDraft, drafted
+from firesteel.table.sql.syntax import Name, Node
+from firesteel.table.table_drafts import ColumnDraft, TableDraft, drafted
 from firesteel.table.types.arrow import arrow_schema
+from firesteel.table.types.data_types import LocalZonedTimestampType, TimestampType
 
-__all__ = ["CastColumn", "StreamDeclaration", "fitted_to", "stream_declaration"]
+__all__ = ["ROWTIME_COLUMN", "CastColumn", "StreamDeclaration", "fitted_to", "stream_declaration"]
 
 _ROWTIME = "rowtime"
-_ROWTIME_COLUMN = "$rowtime"
+ROWTIME_COLUMN = "$rowtime"
 _MILLIS = pa.timestamp("ms", "UTC")
 
 
@@ -56,6 +59,8 @@ class StreamDeclaration:
     several: bool
     """Whether records are rows of several fields."""
     rowtime: bool
+    visible: tuple[str, ...]
+    """The columns of the schema. The table may have others, which they are computed of."""
 
 
 def stream_declaration(stream: DataStream, schema: Schema) -> StreamDeclaration:
@@ -70,8 +75,16 @@ def stream_declaration(stream: DataStream, schema: Schema) -> StreamDeclaration:
     elif not several and len(physical) == 1:
         # A value alone has no name: it is the one column, whatever that is called.
         names = [physical[0].name]
-    table = drafted(draft, "", "the stream")
-    layout = arrow_schema(names, row_type.field_types())
+    visible = tuple(draft.names)
+    kinds = dict(zip(names, row_type.field_types(), strict=True))
+    undeclared = [ColumnDraft(name, kinds[name]) for name in _read_by(draft) if name in kinds.keys() - set(visible)]
+    table = drafted(replace(draft, columns=(*draft.columns, *undeclared)), "", "the stream")
+    declared = {column.name: column.type for column in table.columns if column.is_physical}
+    for name, kind in kinds.items():
+        # Times are read with the digits that are asked for: nanoseconds end in the year 2262.
+        if isinstance(kind, TimestampType | LocalZonedTimestampType) and type(declared.get(name)) is type(kind):
+            kinds[name] = declared[name]
+    layout = arrow_schema(names, kinds.values())
     wanted = table.metadata
     for name, key in wanted.items():
         if key != _ROWTIME:
@@ -79,16 +92,35 @@ def stream_declaration(stream: DataStream, schema: Schema) -> StreamDeclaration:
                 f"A stream has the metadata 'rowtime', its timestamps; column {name!r} asks for {key!r}."
             )
     if wanted:
-        layout = layout.append(pa.field(_ROWTIME_COLUMN, _MILLIS))
+        layout = layout.append(pa.field(ROWTIME_COLUMN, _MILLIS))
     places = []
     for column in table.columns:
         if column.computed is not None:
             continue
-        name = _ROWTIME_COLUMN if column.metadata is not None else column.name
+        name = ROWTIME_COLUMN if column.metadata is not None else column.name
         if name not in layout.names:
             raise ProgramError(f"The stream's records have no field {name!r}.{near_names(name, names)}")
         places.append(layout.names.index(name))
-    return StreamDeclaration(table, layout, tuple(places), several, bool(wanted))
+    return StreamDeclaration(table, layout, tuple(places), several, bool(wanted), visible)
+
+
+def _read_by(draft: TableDraft) -> list[str]:
+    """The names in what columns are computed of, each once."""
+    found: dict[str, None] = {}
+
+    def look(part: Any) -> None:
+        if isinstance(part, Name):
+            found[part.parts[0]] = None
+        elif isinstance(part, Node):
+            for each in fields(part):
+                look(getattr(part, each.name))
+        elif isinstance(part, tuple | list):
+            for each in part:
+                look(each)
+
+    for column in draft.columns:
+        look(column.computed)
+    return list(found)
 
 
 def fitted_to(plan: Plan, schema: Schema) -> tuple[Plan, int | None]:

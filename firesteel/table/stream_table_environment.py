@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from firesteel.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from firesteel.common.types import RowKind
 from firesteel.datastream.data_stream import DataStream
 from firesteel.datastream.functions import as_filter, as_map
@@ -20,25 +22,31 @@ from firesteel.runtime.operators.table import (
     RowsToColumns,
     rowtime_strategy,
 )
+from firesteel.table.async_settings import set_async_options
 from firesteel.table.bridges import row_type_of_stream, stream_type
 from firesteel.table.catalog.tables import StreamTable
 from firesteel.table.changelog_mode import ChangelogMode
 from firesteel.table.declarations import table_plan
-from firesteel.table.environment_settings import EnvironmentSettings
-from firesteel.table.expression import Expression
-from firesteel.table.logical.plan import Plan, Scan
-from firesteel.table.logical.resolver import renamed
+from firesteel.table.environment_settings import EnvironmentSettings, is_streaming
+from firesteel.table.functions.binding import bind
+from firesteel.table.logical.expressions import Expression as Typed
+from firesteel.table.logical.plan import Plan, Project, Scan
 from firesteel.table.physical.changelog import inserts_only
 from firesteel.table.physical.columns import columns
 from firesteel.table.physical.planner import Planner, schema_of
+from firesteel.table.physical.sinks import fitted_columns
 from firesteel.table.physical.state_tables import described
+from firesteel.table.resolved_schema import resolved_schema
 from firesteel.table.schema import Schema
-from firesteel.table.sql.syntax import Name
-from firesteel.table.stream_schemas import CastColumn, fitted_to, stream_declaration
+from firesteel.table.stream_fields import PROCTIME, ROWTIME, stream_fields
+from firesteel.table.stream_schemas import ROWTIME_COLUMN, CastColumn, fitted_to, stream_declaration
 from firesteel.table.table import Table
 from firesteel.table.table_environment import TableEnvironment
 from firesteel.table.types.arrow import arrow_schema
-from firesteel.table.types.data_types import RowType
+from firesteel.table.types.data_types import RowField, RowType, TimestampType
+
+if TYPE_CHECKING:
+    from firesteel.table.batch.streams import StreamsExecutor
 
 __all__ = ["StreamTableEnvironment"]
 
@@ -59,7 +67,7 @@ class StreamTableEnvironment(TableEnvironment):
 
     def __init__(self, env: StreamExecutionEnvironment, settings: EnvironmentSettings) -> None:
         super().__init__(settings)
-        self._stream_env = env
+        self._stream_env = self._needed = env
         self._stream_planners: dict[Any, Planner] = {}
         """Of the stream program, by what they are made with: parts that two of its tables share are built once."""
         self._stream_names: dict[str, int] = {}
@@ -72,13 +80,22 @@ class StreamTableEnvironment(TableEnvironment):
         stream_execution_environment: StreamExecutionEnvironment | None = None,
         environment_settings: EnvironmentSettings | None = None,
     ) -> StreamTableEnvironment:
-        """An environment over a stream environment; over one of its own, if none is given."""
+        """An environment over a stream environment; over one of its own, if none is given. Without settings it is in
+        batch mode if the stream environment is."""
         env = stream_execution_environment or StreamExecutionEnvironment.get_execution_environment()
-        return StreamTableEnvironment(env, environment_settings or EnvironmentSettings.in_streaming_mode())
+        if environment_settings is not None:
+            return StreamTableEnvironment(env, environment_settings)
+        streaming = env._mode is None or is_streaming(env._mode.name)
+        settings = EnvironmentSettings.in_streaming_mode() if streaming else EnvironmentSettings.in_batch_mode()
+        made = StreamTableEnvironment(env, settings)
+        # As in Flink, which prints by the settings and runs in the mode of the streams.
+        made._prints_kinds = True
+        return made
 
     def from_data_stream(self, data_stream: DataStream, *fields_or_schema: Any) -> Table:
-        """A table of a stream's records, all of them insertions. Columns may get other names: ``col("a")`` for each. A
-        schema may add columns, and say what the event time is::
+        """A table of a stream's records, all of them insertions. Columns may get other names (``col("a")`` for each) or
+        be chosen by name (``col("f1").alias("a")``); ``col("at").rowtime`` is the stream's event time, and
+        ``col("now").proctime`` the clock. A schema may add columns, and say what the event time is::
 
             Schema.new_builder()
                 .column_by_metadata("rowtime", "TIMESTAMP_LTZ(3)")   # the timestamps of the stream
@@ -129,7 +146,10 @@ class StreamTableEnvironment(TableEnvironment):
             (watermark,) = columns((scan.watermark,), self._config.get_local_timezone())
             timed = batches.assign_timestamps_and_watermarks(rowtime_strategy(watermark)).uid(f"{path[0]} in time")
             plan = table_plan(table, path, StreamTable(table.readable, timed, insert_only))
-        return Table(plan, self)
+        if plan.names != declared.visible:
+            plan = Project(plan, tuple(plan.refs()[: len(declared.visible)]), declared.visible)
+            return Table(plan, self)
+        return Table(plan, self, resolved_schema(table))
 
     def _path_of(self, stream: DataStream) -> tuple[str]:
         """A name for a table of a stream. State is found again by it: where the stream has a uid, it has that of the
@@ -145,16 +165,24 @@ class StreamTableEnvironment(TableEnvironment):
         if not isinstance(stream, DataStream):
             raise ProgramError(f"from_data_stream() takes a DataStream, got {short_repr(stream, 60)}.")
         row_type, several = row_type_of_stream(stream.get_type())
+        chosen = stream_fields(fields, row_type, several)
+        rowtime = any(field.source == ROWTIME for field in chosen)
+        if rowtime:
+            moment = RowField(ROWTIME_COLUMN, TimestampType(3))
+            row_type = RowType((*row_type.fields, moment))
         schema = arrow_schema(row_type.field_names(), row_type.field_types())
         rows = stream if several else _singles(stream)
-        batches = rows.transform("RowsToColumns", RowsToColumns(schema, not insert_only), ColumnsType(schema))
+        batches = rows.transform("RowsToColumns", RowsToColumns(schema, not insert_only, rowtime), ColumnsType(schema))
         path = self._path_of(stream)
-        plan: Plan = Scan(path, row_type, StreamTable(row_type, batches, insert_only))
-        names = [_name(field) for field in fields]
-        if names:
-            if len(names) != len(row_type):
-                raise ProgramError(f"{len(names)} names for {len(row_type)} columns.")
-            plan = renamed(plan, names)
+        rowtimes = (ROWTIME_COLUMN,) if rowtime else ()
+        plan: Plan = Scan(path, row_type, StreamTable(row_type, batches, insert_only), rowtimes)
+        if chosen:
+            refs = plan.refs()
+            sources: dict[int | str, Typed] = {PROCTIME: bind("PROCTIME", []), ROWTIME: refs[-1]}
+            sources.update(enumerate(refs))
+            plan = Project(
+                plan, tuple(sources[field.source] for field in chosen), tuple(field.name for field in chosen)
+            )
         return Table(plan, self)
 
     def create_temporary_view(
@@ -166,8 +194,8 @@ class StreamTableEnvironment(TableEnvironment):
         super().create_temporary_view(view_path, table_or_data_stream)
 
     def to_data_stream(self, table: Table) -> DataStream:
-        """A stream of the table's rows. Only of a table that never takes a row back."""
-        if not inserts_only(table._plan):
+        """A stream of the table's rows. Only of a table that never takes a row back; in batch mode none does."""
+        if self._streaming and not inserts_only(table._plan):
             raise ProgramError(
                 "to_data_stream(): the table takes rows back when it changes. Use to_changelog_stream()."
             )
@@ -182,8 +210,9 @@ class StreamTableEnvironment(TableEnvironment):
         rowtime = None
         if target_schema is not None:
             plan, rowtime = fitted_to(plan, target_schema)
-        if changelog_mode == ChangelogMode.insert_only() and not inserts_only(plan):
+        if changelog_mode == ChangelogMode.insert_only() and self._streaming and not inserts_only(plan):
             raise ProgramError("to_changelog_stream(): the table takes rows back, and only insertions are asked for.")
+        set_async_options(plan, self._config.get_configuration())
         batches = self._stream_planner().stream(plan)
         row_type = plan.row_type
         if rowtime is not None:
@@ -194,13 +223,23 @@ class StreamTableEnvironment(TableEnvironment):
             stream = stream.filter(as_filter(_not_before))
         return stream
 
-    def to_append_stream(self, table: Table, type_info: Any) -> DataStream:
-        """The same as :meth:`to_data_stream`, which has its place. The type is that of the table."""
-        return self.to_data_stream(table)
+    def to_append_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
+        """A stream of records of this type, place by place: rows, tuples, or single values. Only of a table that never
+        takes a row back. :meth:`to_data_stream` has its place."""
+        row_type, several = row_type_of_stream(type_info)
+        rows = self.to_data_stream(self._with_type(table, row_type))
+        return rows if _gives_rows(type_info) else rows.map(as_map(tuple if several else _value), type_info)
 
-    def to_retract_stream(self, table: Table, type_info: Any) -> DataStream:
-        """A stream of pairs: whether a row comes or goes, and the row. :meth:`to_changelog_stream` has its place."""
-        return self.to_changelog_stream(table).map(as_map(_with_sign))
+    def to_retract_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
+        """A stream of pairs: whether a record comes or goes, and the record, as :meth:`to_append_stream` has it.
+        :meth:`to_changelog_stream` has its place."""
+        row_type, several = row_type_of_stream(type_info)
+        rows = self.to_changelog_stream(self._with_type(table, row_type))
+        pairs = _Signed(None if _gives_rows(type_info) else tuple if several else _value)
+        return rows.map(as_map(pairs), Types.TUPLE([Types.BOOLEAN(), type_info]))
+
+    def _with_type(self, table: Table, row_type: RowType) -> Table:
+        return Table(fitted_columns(table._plan, row_type.field_names(), row_type.field_types(), "the stream"), self)
 
     def _planner(self) -> tuple[StreamExecutionEnvironment, Planner]:
         mini_batch = self._config.get_configuration().get_boolean("table.exec.mini-batch.enabled", False)
@@ -209,14 +248,23 @@ class StreamTableEnvironment(TableEnvironment):
         return self._stream_env, planner
 
     def _stream_planner(self) -> Planner:
+        if not self._streaming:
+            # The table is computed now: what follows is a stream of its rows.
+            return self._batch().planner(self._stream_env)
         made = self._planner()[1]
         planner = self._stream_planners.setdefault(made.settings, made)
         # Ids are counted over all of the program.
         planner.share_names(self._stream_names)
         return planner
 
-    def _needs(self, method: str, *args: str | None) -> None:
-        getattr(self._stream_env, method)(*args)
+    def _batch(self) -> StreamsExecutor:
+        # Here, not at the top, as for the executor itself.
+        from firesteel.table.batch.streams import StreamsExecutor
+
+        return StreamsExecutor(super()._batch(), self._stream_env, self._alone, self._config.get_local_timezone())
+
+    def _to_spark(self, plan: Plan) -> Any:
+        return super()._to_spark(plan if self._streaming else self._batch().read(plan))
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -237,8 +285,23 @@ class StreamTableEnvironment(TableEnvironment):
             return super()._insert(inserts)
 
 
-def _with_sign(row: Any) -> tuple[bool, Any]:
-    return row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER), row
+@dataclass(frozen=True)
+class _Signed:
+    """Whether a row comes or goes, and what is made of it."""
+
+    record: Callable[[Any], Any] | None
+
+    def __call__(self, row: Any) -> tuple[bool, Any]:
+        comes = row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER)
+        return comes, row if self.record is None else self.record(row)
+
+
+def _gives_rows(type_info: TypeInformation) -> bool:
+    return isinstance(type_info, RowTypeInfo)
+
+
+def _value(row: Any) -> Any:
+    return row[0]
 
 
 def _not_before(row: Any) -> bool:
@@ -254,11 +317,3 @@ def _singles(stream: DataStream) -> DataStream:
 
 def _single(value: Any) -> tuple[Any]:
     return (value,)
-
-
-def _name(field: Any) -> str:
-    if isinstance(field, str):
-        return field
-    if isinstance(field, Expression) and isinstance(field._node, Name):
-        return field._node.parts[-1]
-    raise ProgramError(f"Not supported yet: {short_repr(field, 60)} in from_data_stream(); names of columns are.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from firesteel.errors import ProgramError, short_repr
@@ -20,17 +22,25 @@ from firesteel.table.logical.grouping import has_aggregates
 from firesteel.table.logical.joins import joined
 from firesteel.table.logical.plan import Plan, Project, Sort
 from firesteel.table.logical.ranking import limited, order_columns
-from firesteel.table.logical.resolver import renamed
+from firesteel.table.logical.relation_resolver import renamed
 from firesteel.table.logical.scope import Scope
 from firesteel.table.logical.set_operations import SET_OPERATIONS, distinct
 from firesteel.table.logical.subqueries import expanded, filtered
+from firesteel.table.logical.time_attributes import PROCTIME, time_attribute
 from firesteel.table.resolved_schema import ResolvedSchema
 from firesteel.table.row_operations import (
     flat_mapped,
     joined_laterally,
     mapped,
 )
-from firesteel.table.select_fields import checked_names, chosen_columns, field_node, name_of, named_node
+from firesteel.table.select_fields import (
+    FieldExpansion,
+    checked_names,
+    chosen_columns,
+    field_node,
+    name_of,
+    named_node,
+)
 from firesteel.table.sql.errors import SqlValidationError
 from firesteel.table.sql.syntax import Name, Node, OrderItem, PlannedQuery, Query
 from firesteel.table.table_pipeline import TablePipeline
@@ -68,9 +78,11 @@ class Table:
     )
     """
 
-    def __init__(self, plan: Plan, env: TableEnvironment) -> None:
+    def __init__(self, plan: Plan, env: TableEnvironment, declared: ResolvedSchema | None = None) -> None:
+        """``declared``: of a table that is read as it is, where its columns and watermarks come from."""
         self._plan = plan
         self._env = env
+        self._declared = declared
         self._name: str | None = None
 
     def __getattr__(self, name: str) -> Expression:
@@ -82,10 +94,22 @@ class Table:
     def _with(self, plan: Plan) -> Table:
         return Table(plan, self._env)
 
-    def _written(self, field: Any) -> Node:
+    def _found(self, field: Any) -> Node:
         """What an expression holds; functions that it calls by name are found."""
         found: Node = self._env._with_functions(field_node(field))
         return found
+
+    def _expansion(self) -> FieldExpansion:
+        columns = {name: Name((name,), span=NOWHERE) for name in self._plan.names}
+        return FieldExpansion(columns, lambda node: self._resolver().resolve(node).type)
+
+    def _written(self, field: Any) -> Node:
+        """The same, with columns in the place of ``*`` and its like among arguments."""
+        return self._expansion().inside(self._found(field))
+
+    def _fields(self, fields: Sequence[Any]) -> list[Node]:
+        """Several of them, among which ``*`` and its like stand for columns, too."""
+        return self._expansion().fields([self._found(field) for field in fields])
 
     def _scope(self) -> Scope:
         return Scope.of(self._plan, None)
@@ -99,19 +123,14 @@ class Table:
 
     def select(self, *fields: Expression) -> Table:
         """Expressions over the columns."""
-        nodes = [self._written(field) for field in fields]
-        if any(map(has_aggregates, nodes)):
+        if not fields:
+            raise ProgramError("select() takes one column at least, got none: select(col('*')) takes all of them.")
+        if any(has_aggregates(self._found(field)) for field in fields):
             return GroupedTable(self, ()).select(*fields)
         expressions: list[Typed] = []
         names: list[str] = []
         resolver = self._resolver()
-        for node in nodes:
-            chosen = chosen_columns(node, self._plan.names)
-            if chosen is not None:
-                columns = dict(resolver.scope.star(()))
-                expressions += [columns[name] for name in chosen]
-                names += chosen
-                continue
+        for node in self._fields(fields):
             inner, alias = named_node(node)
             expressions.append(resolver.resolve(inner))
             names.append(alias or name_of(inner) or f"_c{len(names)}")
@@ -178,7 +197,7 @@ class Table:
 
     def group_by(self, *fields: Expression) -> GroupedTable:
         """Groups of rows with the same values."""
-        return GroupedTable(self, tuple(self._written(field) for field in fields))
+        return GroupedTable(self, tuple(self._fields(fields)))
 
     def union_all(self, right: Table) -> Table:
         """The rows of two tables."""
@@ -244,7 +263,8 @@ class Table:
         return self._with(joined(self._plan, right._plan, kind, condition))
 
     def order_by(self, *fields: Expression) -> Table:
-        """Rows in order: ``col("a").desc``. A stream can be ordered only with a limit.
+        """Rows in order: ``col("a").desc``. A stream can be ordered only with a limit. NULL counts as larger than all
+        values, as in PyFlink; in SQL's ORDER BY it counts as smaller.
 
         >>> from firesteel.common import Configuration
         >>> from firesteel.table import EnvironmentSettings, TableEnvironment
@@ -255,10 +275,7 @@ class Table:
         >>> list(env.from_elements([(1,), (3,), (2,)], ["n"]).order_by(col("n").desc).execute().collect())
         [<Row(3)>, <Row(2)>, <Row(1)>]
         """
-        items = [
-            node if isinstance(node, OrderItem) else OrderItem(node, False, None, span=NOWHERE)
-            for node in map(field_node, fields)
-        ]
+        items = [_api_order(node) for node in self._fields(fields)]
         ordered, order = order_columns(self._plan, items, ExpressionResolver(self._scope()))
         sort = Sort(ordered, order)
         if ordered is self._plan:
@@ -267,15 +284,15 @@ class Table:
 
     def limit(self, fetch: int, offset: int = 0) -> Table:
         """So many rows, after the first ``offset``: of an ordered table the first ones, otherwise any."""
-        return self._with(limited(self._plan, offset, fetch))
+        return self._with(limited(self._plan, _count(offset, "offset"), _count(fetch, "fetch")))
 
     def fetch(self, fetch: int) -> Table:
         """So many rows: of an ordered table the first ones, otherwise any."""
-        return self._with(limited(self._plan, 0, fetch))
+        return self._with(limited(self._plan, 0, _count(fetch, "fetch")))
 
     def offset(self, offset: int) -> Table:
         """Without the first rows."""
-        return self._with(limited(self._plan, offset, None))
+        return self._with(limited(self._plan, _count(offset, "offset"), None))
 
     # Users' functions.
 
@@ -330,13 +347,16 @@ class Table:
         return TableSchema(self._plan.names, self._plan.types)
 
     def get_resolved_schema(self) -> ResolvedSchema:
-        """Names and types of the columns."""
-        return ResolvedSchema.physical(self._plan.names, self._plan.types)
+        """Names and types of the columns, which of them are time attributes, and what the table was declared with."""
+        schema = self._declared or ResolvedSchema.physical(self._plan.names, self._plan.types)
+        times = [time_attribute(self._plan, at) for at in range(len(self._plan.names))]
+        # Batch mode has no event time, as in Flink.
+        known = times if self._env._streaming else [time if time == PROCTIME else None for time in times]
+        return schema.with_times([time and time.upper() for time in known])
 
     def print_schema(self) -> None:
-        """Prints names and types of the columns."""
-        lines = ",\n".join(f"  {field}" for field in self._plan.row_type.fields)
-        print(f"(\n{lines}\n)")
+        """Prints the columns with their types, and what else is known of them."""
+        print(self.get_resolved_schema())
 
     def execute(self) -> TableResult:
         """Runs the query and gives its rows."""
@@ -352,7 +372,7 @@ class Table:
 
     def explain(self, *extra_details: Any) -> str:
         """The plan as text."""
-        return self._env._explain([self._plan])
+        return self._env._explain([self._plan], extra_details)
 
     def print_explain(self, *extra_details: Any) -> None:
         """Prints the plan."""
@@ -375,6 +395,17 @@ class Table:
 
     def __repr__(self) -> str:
         return f"Table({', '.join(map(str, self._plan.row_type.fields))})"
+
+
+def _api_order(node: Node) -> OrderItem:
+    item = node if isinstance(node, OrderItem) else OrderItem(node, False, None, span=NOWHERE)
+    return item if item.nulls_last is not None else replace(item, nulls_last=not item.descending)
+
+
+def _count(rows: Any, what: str) -> int:
+    if not isinstance(rows, int) or isinstance(rows, bool) or rows < 0:
+        raise ProgramError(f"{what} is a number of rows, 0 or more, got {short_repr(rows, 60)}.")
+    return rows
 
 
 def _planned(query: Query, scope: Scope) -> Plan:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import sys
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from firesteel.common.configuration import Configuration
+from firesteel.datastream.dependencies import check_executable
 from firesteel.errors import ConfigurationError
 from firesteel.table.sql_dialect import SqlDialect
 
@@ -70,8 +72,16 @@ class TableConfig:
 
     def set_sql_dialect(self, sql_dialect: SqlDialect) -> None:
         """There is only Flink's own."""
-        if sql_dialect is not SqlDialect.DEFAULT:
+        if sql_dialect != SqlDialect.DEFAULT:
             raise ConfigurationError(f"Not supported: the dialect {sql_dialect}. There is SqlDialect.DEFAULT.")
+
+    def set_python_executable(self, python_exec: str) -> None:
+        """Accepts the Python that workers run with, and refuses others: it is chosen by what starts the program."""
+        check_executable(python_exec)
+
+    def get_python_executable(self) -> str:
+        """The Python that runs functions."""
+        return sys.executable
 
     def to_map(self) -> dict[str, str]:
         """All settings by key."""

@@ -67,6 +67,7 @@ class TableDraft:
     comment: str | None = None
     partitioned_by: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    partition_span: Span | None = None
 
     @property
     def names(self) -> list[str]:
@@ -115,6 +116,7 @@ def draft_of_statement(statement: CreateTable, text: str) -> TableDraft:
         statement.comment,
         statement.partitioned_by,
         dict(statement.options),
+        statement.partition_span,
     )
 
 
@@ -155,7 +157,9 @@ def drafted(draft: TableDraft, text: str, name: str) -> DeclaredTable:
     for part in draft.partitioned_by:
         if part not in names:
             raise SqlValidationError(
-                f"The table is partitioned by {part}, which is no column of it.{near_names(part, names)}"
+                f"The table is partitioned by {part}, which is not a column of it.{near_names(part, names)}",
+                text,
+                draft.partition_span,
             )
     known = [(each.name, each.type) for each in draft.columns if each.type is not None]
     scope = Scope.of(_table([name for name, _ in known], [kind for _, kind in known]), name)

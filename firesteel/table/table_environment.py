@@ -14,20 +14,22 @@ from firesteel.common.types import Row
 from firesteel.datastream.closeable_iterator import CloseableIterator
 from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 from firesteel.errors import ProgramError, short_repr
+from firesteel.table.async_settings import set_async_options
 from firesteel.table.catalog.functions import FunctionCatalog
 from firesteel.table.catalog.manager import CatalogError, CatalogManager
 from firesteel.table.catalog.tables import CatalogObject, DeclaredTable, InlineTable, View
 from firesteel.table.catalog_api import Catalog, CatalogDescriptor, ObjectIdentifier
 from firesteel.table.declarations import table_plan
+from firesteel.table.elements import rows_of_elements
 from firesteel.table.environment_settings import EnvironmentSettings
+from firesteel.table.explaining import explanation
 from firesteel.table.function_names import FunctionNames
 from firesteel.table.logical.plan import Plan, Scan
 from firesteel.table.logical.resolver import QueryResolver
 from firesteel.table.overwriting import Overwrite, Overwritten, checked_overwrite
-from firesteel.table.physical.batch_explain import explained_in_batch
-from firesteel.table.physical.explain import explained
 from firesteel.table.physical.planner import Planner
 from firesteel.table.physical.sinks import fitted_for, write_to
+from firesteel.table.resolved_schema import resolved_schema
 from firesteel.table.schema import Schema
 from firesteel.table.sql.cursor import Cursor
 from firesteel.table.sql.errors import SqlValidationError, near_names
@@ -40,10 +42,10 @@ from firesteel.table.table_config import TableConfig
 from firesteel.table.table_descriptor import TableDescriptor
 from firesteel.table.table_drafts import drafted
 from firesteel.table.table_result import TableResult
+from firesteel.table.tableau import DISPLAY_WIDTH, WIDEST
 from firesteel.table.types.arrow import arrow_schema, logical_type
-from firesteel.table.types.conversion import column_of, inferred_type
-from firesteel.table.types.data_types import BigIntType, DataType, RowField, RowType
-from firesteel.table.types.derivation import common_type
+from firesteel.table.types.conversion import column_of
+from firesteel.table.types.data_types import BigIntType, DataType, RowType
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,11 +69,11 @@ class TableEnvironment(FunctionNames):
     """
 
     def __init__(self, settings: EnvironmentSettings) -> None:
-        self._streaming = settings.is_streaming_mode()
+        self._streaming = self._prints_kinds = settings.is_streaming_mode()
         self._config = TableConfig(Configuration(settings.get_configuration()))
         self._catalogs = CatalogManager(settings.get_built_in_catalog_name(), settings.get_built_in_database_name())
         self._functions = FunctionCatalog(self._catalogs)
-        self._needed: list[tuple[str, tuple[str | None, ...]]] = []
+        self._needed = StreamExecutionEnvironment(Configuration())
         self._anonymous = 0
         self._unnamed = 0
 
@@ -79,10 +81,7 @@ class TableEnvironment(FunctionNames):
     def create(environment_settings: EnvironmentSettings | Configuration) -> TableEnvironment:
         """An environment with these settings."""
         if isinstance(environment_settings, Configuration):
-            builder = EnvironmentSettings.new_instance().with_configuration(environment_settings)
-            if environment_settings.get_string("execution.runtime-mode", "STREAMING").upper() == "BATCH":
-                builder.in_batch_mode()
-            environment_settings = builder.build()
+            environment_settings = EnvironmentSettings.new_instance().with_configuration(environment_settings).build()
         return TableEnvironment(environment_settings)
 
     def get_config(self) -> TableConfig:
@@ -94,7 +93,8 @@ class TableEnvironment(FunctionNames):
     def from_elements(
         self, elements: Iterable[Any], schema: DataType | Sequence[str] | None = None, verify_schema: bool = True
     ) -> Table:
-        """A table of these rows. ``schema`` is a ROW type, or the columns' names.
+        """A table of these rows: tuples, lists, Rows, dicts, or objects. ``schema`` is a ROW type, or the columns'
+        names; dicts, objects with attributes and named tuples have names themselves.
 
         >>> env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
         >>> env.from_elements([(1, 2.5)]).print_schema()
@@ -103,32 +103,12 @@ class TableEnvironment(FunctionNames):
           `_2` DOUBLE
         )
         """
-        rows = [_fields(element) for element in elements]
-        row_type = schema if isinstance(schema, RowType) else self._inferred(rows, schema)
-        for row in rows:
-            if len(row) != len(row_type):
-                raise ProgramError(
-                    f"from_elements(): {short_repr(row, 80)} has {len(row)} fields, the schema {len(row_type)}."
-                )
+        rows, row_type = rows_of_elements(elements, schema)
         columns = [
             column_of([row[index] for row in rows], field.data_type, field.name)
             for index, field in enumerate(row_type.fields)
         ]
         return self._inline(columns, row_type)
-
-    def _inferred(self, rows: list[Sequence[Any]], schema: Any) -> RowType:
-        if isinstance(schema, DataType):
-            return RowType((RowField("f0", schema),))
-        if not rows:
-            raise ProgramError("from_elements() without rows needs a schema: DataTypes.ROW([...]).")
-        names = list(schema) if schema is not None else [f"_{index + 1}" for index in range(len(rows[0]))]
-        kinds = []
-        for index, name in enumerate(names):
-            kind = common_type([inferred_type(row[index]) for row in rows if index < len(row)])
-            if kind is None:
-                raise ProgramError(f"from_elements(): column {name!r} has values of different types. Give a schema.")
-            kinds.append(kind)
-        return RowType.of(names, kinds)
 
     def _inline(self, columns: list[pa.Array], row_type: RowType) -> Table:
         schema = arrow_schema(row_type.field_names(), row_type.field_types())
@@ -171,12 +151,13 @@ class TableEnvironment(FunctionNames):
         plan = self._lookup(parts)
         if plan is None:
             raise SqlValidationError(f"There is no table {path}.{near_names(parts[-1], self._catalogs.names())}")
-        return Table(plan, self)
+        found = self._catalogs.find(parts)
+        return Table(plan, self, resolved_schema(found) if isinstance(found, DeclaredTable) else None)
 
     def from_descriptor(self, descriptor: TableDescriptor) -> Table:
         """A table that a descriptor describes, without a name."""
         table, path = self._described(descriptor), (self._anonymous_name(descriptor),)
-        return Table(table_plan(table, path), self)
+        return Table(table_plan(table, path), self, resolved_schema(table))
 
     def _described(self, descriptor: TableDescriptor, columns: RowType | None = None) -> DeclaredTable:
         """The table of a descriptor. Without a schema it has the columns that are written into it."""
@@ -362,7 +343,7 @@ class TableEnvironment(FunctionNames):
 
     def explain_sql(self, stmt: str, *extra_details: Any) -> str:
         """The plan of a query or INSERT as text."""
-        return StatementExecutor(self, stmt).explain(self._parsed(stmt))
+        return StatementExecutor(self, stmt).explain(self._parsed(stmt), extra_details)
 
     def create_statement_set(self) -> StatementSet:
         """Several INSERTs as one job."""
@@ -374,8 +355,7 @@ class TableEnvironment(FunctionNames):
     def _planner(self) -> tuple[StreamExecutionEnvironment, Planner]:
         configuration = Configuration(self._config.get_configuration())
         env = StreamExecutionEnvironment(configuration)
-        for method, args in self._needed:
-            getattr(env, method)(*args)
+        env._dependencies = self._needed._dependencies
         mini_batch = configuration.get_boolean("table.exec.mini-batch.enabled", False)
         planner = Planner(env, self._config.get_local_timezone(), mini_batch, self._state_ttl())
         planner.bundle_size = self._bundle_size()
@@ -383,11 +363,6 @@ class TableEnvironment(FunctionNames):
 
     def _bundle_size(self) -> int:
         return self._config.get_configuration().get_integer("python.fn-execution.bundle.size", 1000)
-
-    def _needs(self, method: str, *args: str | None) -> None:
-        # Refused at once if it cannot be.
-        getattr(StreamExecutionEnvironment(Configuration()), method)(*args)
-        self._needed.append((method, args))
 
     def _state_ttl(self) -> int | None:
         return self._config.get_configuration().get_duration_ms("table.exec.state.ttl", 0) or None
@@ -399,18 +374,23 @@ class TableEnvironment(FunctionNames):
         # Here, not at the top: it loads the engine, and Spark where that is needed.
         from firesteel.table.batch.execution import executor_of
 
-        return executor_of(Configuration(self._config.get_configuration()), self._config.get_local_timezone())
+        configuration = Configuration(self._config.get_configuration())
+        return executor_of(configuration, self._config.get_local_timezone(), self._needed._dependencies)
 
     def _run_query(self, plan: Plan) -> TableResult:
+        set_async_options(plan, self._config.get_configuration())
         if not self._streaming:
             rows = self._batch().rows(plan, self._job_name("collect"))
             batches = CloseableIterator(iter(rows), _nothing)
-            return TableResult(
-                plan.row_type, batches=batches, time_zone=self._config.get_local_timezone(), changes=False
-            )
+            return TableResult(plan.row_type, batches=batches, changes=self._prints_kinds, **self._shown())
         _, planner = self._planner()
         batches, client = planner.stream(plan)._execute_and_collect(self._job_name("collect"))
-        return TableResult(plan.row_type, batches=batches, client=client, time_zone=self._config.get_local_timezone())
+        return TableResult(plan.row_type, batches=batches, client=client, **self._shown())
+
+    def _shown(self) -> dict[str, Any]:
+        """How a result shows its values."""
+        widest = self._config.get_configuration().get_integer(DISPLAY_WIDTH, WIDEST)
+        return {"time_zone": self._config.get_local_timezone(), "widest": widest}
 
     def _insert(self, inserts: Sequence[tuple[str | TableDescriptor, Plan, bool | Overwrite]]) -> TableResult:
         env, planner = self._planner()
@@ -419,6 +399,7 @@ class TableEnvironment(FunctionNames):
         targets = []
         replaced = []
         for path, plan, overwrite in inserts:
+            set_async_options(plan, self._config.get_configuration())
             full, table = self._target(path, plan)
             targets.append(full)
             if overwrite:
@@ -429,7 +410,7 @@ class TableEnvironment(FunctionNames):
                 if batch.written(declared, fitted):
                     continue
                 planner = batch.planner(env)
-            write_to(table, full, plan, planner, self._config.get_local_timezone())
+            write_to(table, full, plan, planner, self._config)
             pending += 1
         if not pending:
             return self._inserted(targets, None)
@@ -455,8 +436,8 @@ class TableEnvironment(FunctionNames):
         row_type = RowType.of(targets, [BigIntType(is_nullable=False)] * len(targets))
         return TableResult(row_type, rows=[Row(*[-1] * len(targets))], client=client, plain="-1")
 
-    def _explain(self, plans: Sequence[Plan]) -> str:
-        return explained(plans) if self._streaming else explained_in_batch(plans)
+    def _explain(self, plans: Sequence[Plan], details: Sequence[Any] = (), targets: Sequence[Any] = ()) -> str:
+        return explanation(self, plans, details, targets)
 
     def _to_spark(self, plan: Plan) -> DataFrame:
         if self._streaming:
@@ -464,20 +445,13 @@ class TableEnvironment(FunctionNames):
         from firesteel.table.batch.bridge import frame_of_plan
 
         configuration = Configuration(self._config.get_configuration())
-        return frame_of_plan(plan, configuration, self._config.get_local_timezone())
+        set_async_options(plan, configuration)
+        return frame_of_plan(plan, configuration, self._config.get_local_timezone(), self._needed._dependencies)
 
     def _to_pandas(self, plan: Plan) -> pd.DataFrame:
         from firesteel.table.to_pandas import final_frame
 
-        return final_frame(self._run_query(plan))
-
-
-def _fields(element: Any) -> Sequence[Any]:
-    if isinstance(element, Row):
-        return list(element)
-    if isinstance(element, dict):
-        return list(element.values())
-    return element if isinstance(element, tuple | list) else (element,)
+        return final_frame(self._run_query(plan), plan.row_type, self._config.get_local_timezone())
 
 
 def _path(path: str) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ class TablePipeline:
 
     def explain(self, *extra_details: Any) -> str:
         """The plan as text."""
-        return self._table.explain(*extra_details)
+        return self._table._env._explain([self._table._plan], extra_details, [self._target])
 
     def print_explain(self, *extra_details: Any) -> None:
         """Prints the plan."""

@@ -16,7 +16,7 @@ from firesteel.table.functions.printing import printer
 from firesteel.table.resolved_schema import ResolvedSchema
 from firesteel.table.result_kind import ResultKind
 from firesteel.table.table_schema import TableSchema
-from firesteel.table.tableau import print_fitted, print_rows
+from firesteel.table.tableau import WIDEST, print_fitted, print_rows
 from firesteel.table.types.conversion import values_of
 from firesteel.table.types.data_types import RowType
 
@@ -44,8 +44,10 @@ class TableResult:
         time_zone: str = "UTC",
         plain: str | None = None,
         changes: bool = True,
+        widest: int = WIDEST,
     ) -> None:
-        """``changes``: whether rows have kinds, which are printed with them."""
+        """``changes``: whether rows have kinds, which are printed with them. ``widest``: characters of a column whose
+        values may be of any length, where rows are printed as they come."""
         self._row_type = row_type
         self._kind = kind
         self._rows = rows
@@ -54,6 +56,7 @@ class TableResult:
         self._time_zone = time_zone
         self._plain = plain
         self._changes = changes
+        self._widest = widest
 
     def get_job_client(self) -> JobClient | None:
         """The job that computes or writes the rows, also while they are collected; None for statements that start none,
@@ -112,7 +115,7 @@ class TableResult:
             names, types = self._row_type.field_names(), self._row_type.field_types()
             with self._batches:
                 rows = self.changes() if self._changes else (row[1:] for row in self.changes())
-                print_rows(names, types, rows, out, self._changes)
+                print_rows(names, types, rows, out, self._changes, self._widest)
 
     @property
     def is_query(self) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from firesteel.common.types import Row
 from firesteel.connectors.files.listing import listed as listed_files
@@ -16,7 +17,10 @@ from firesteel.table.catalog.manager import CatalogError, Database
 from firesteel.table.catalog.tables import CatalogObject, DeclaredTable, View
 from firesteel.table.declarations import shown_options
 from firesteel.table.like_clauses import merged_like
-from firesteel.table.logical.plan import Plan
+from firesteel.table.logical.expression_resolver import ExpressionResolver
+from firesteel.table.logical.expressions import Literal
+from firesteel.table.logical.plan import Plan, Project
+from firesteel.table.logical.scope import Scope
 from firesteel.table.sql import statements
 from firesteel.table.sql.errors import SqlValidationError, near_names
 from firesteel.table.sql.syntax import Node
@@ -60,7 +64,7 @@ class TableStatements:
             draft = merged_like(draft_of(base), draft, statement.like, self._text)
         plan = None
         if statement.query is not None:
-            plan = self._env._resolve(statement.query, self._text)
+            plan = self._in_order(self._env._resolve(statement.query, self._text), statement)
             draft = self._with_query(draft, plan, statement)
             if statement.temporary:
                 raise SqlValidationError(
@@ -73,17 +77,37 @@ class TableStatements:
         return None if there else plan
 
     def _with_query(self, draft: TableDraft, plan: Plan, statement: statements.CreateTable) -> TableDraft:
-        """Columns of the query, and those that the statement adds: computed and metadata columns, or other types."""
+        """Those that the statement adds, computed or of its own, and then the columns of the query."""
         own = {column.name: column for column in draft.columns}
         columns = []
         for name, kind in zip(plan.names, plan.types, strict=True):
             declared = own.pop(name, None)
             columns.append(declared if declared is not None and declared.type is not None else ColumnDraft(name, kind))
-        stored = [each for each in own.values() if each.type is not None and each.metadata is None]
-        if stored:
-            near = near_names(stored[0].name, plan.names)
-            raise SqlValidationError(f"The query has no column {stored[0].name}.{near}", self._text, stored[0].span)
+        for each in own.values():
+            # What the query lacks is NULL in every row.
+            if each.type is not None and each.metadata is None and not each.type.is_nullable:
+                near = near_names(each.name, plan.names)
+                message = f"The query has no column {each.name}, which is NOT NULL, so it would have no value.{near}"
+                raise SqlValidationError(message, self._text, each.span)
         return replace(draft, columns=(*own.values(), *columns))
+
+    def _in_order(self, plan: Plan, statement: statements.CreateTable) -> Plan:
+        """The columns of the query in the order in which the statement names them."""
+        names = [column.parts[-1] for column in statement.column_names]
+        for name, column in zip(names, statement.column_names, strict=True):
+            if name not in plan.names:
+                message = f"The query has no column {name}.{near_names(name, plan.names)}"
+                raise SqlValidationError(message, self._text, column.span)
+            if names.count(name) > 1:
+                raise SqlValidationError(f"Two columns are called {name}.", self._text, column.span)
+        if not names:
+            return plan
+        if len(names) != len(plan.names):
+            missing = ", ".join(name for name in plan.names if name not in names)
+            message = f"All columns of the query have to be named, {missing} is missing."
+            raise SqlValidationError(message, self._text, statement.column_names[0].span)
+        refs = dict(zip(plan.names, plan.refs(), strict=True))
+        return Project(plan, tuple(refs[name] for name in names), tuple(names))
 
     # ALTER
 
@@ -186,8 +210,17 @@ class TableStatements:
         if not table.partitioned_by:
             raise SqlValidationError(f"{statement.name} is not partitioned.", self._text, statement.name.span)
         if table.options.get("connector") != "filesystem":
-            raise SqlValidationError(f"{statement.name} is no table of files.", self._text, statement.name.span)
-        return partition_folders(table)
+            raise SqlValidationError(f"{statement.name} is not a table of files.", self._text, statement.name.span)
+        found = partition_folders(table)
+        for name, value in statement.partition:
+            if name not in table.partitioned_by:
+                message = f"{statement.name} is not partitioned by {name}.{near_names(name, table.partitioned_by)}"
+                raise SqlValidationError(message, self._text, value.span)
+            wanted = ExpressionResolver(Scope([]), self._text).resolve(value)
+            if not isinstance(wanted, Literal):
+                raise SqlValidationError("PARTITION takes constants.", self._text, value.span)
+            found = [folder for folder in found if f"{name}={wanted.value}" in map(unquote, folder.split("/"))]
+        return found
 
 
 def partition_folders(table: DeclaredTable) -> list[str]:

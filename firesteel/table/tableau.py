@@ -17,9 +17,11 @@ from firesteel.table.types.data_types import (
     TimeType,
 )
 
-__all__ = ["column_width", "print_fitted", "print_rows", "text_width"]
+__all__ = ["DISPLAY_WIDTH", "WIDEST", "column_width", "print_fitted", "print_rows", "text_width"]
 
-_WIDEST = 30
+DISPLAY_WIDTH = "table.display.max-column-width"
+WIDEST = 30
+"""Characters of a column whose values may be of any length, unless that key says something else."""
 Cells = Sequence[str]
 
 
@@ -32,14 +34,14 @@ def text_width(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-def column_width(name: str, kind: DataType) -> int:
+def column_width(name: str, kind: DataType, widest: int = WIDEST) -> int:
     """As wide as the longest value of the type, as far as that can be told before values come.
 
     >>> from firesteel.table.types import DataTypes
     >>> column_width("k", DataTypes.INT()), column_width("name", DataTypes.STRING())
     (11, 30)
     """
-    width = _WIDEST
+    width = widest
     if isinstance(kind, BooleanType):
         width = 5
     elif isinstance(kind, IntegralType):
@@ -56,9 +58,16 @@ def column_width(name: str, kind: DataType) -> int:
     return max(text_width(name), width, 6)
 
 
-def print_rows(names: Cells, types: Sequence[DataType], rows: Iterable[Cells], out: TextIO, kinds: bool = True) -> None:
+def print_rows(
+    names: Cells,
+    types: Sequence[DataType],
+    rows: Iterable[Cells],
+    out: TextIO,
+    kinds: bool = True,
+    widest: int = WIDEST,
+) -> None:
     """Rows as they come, each with its kind in front if they have one."""
-    widths = [column_width(name, kind) for name, kind in zip(names, types, strict=True)]
+    widths = [column_width(name, kind, widest) for name, kind in zip(names, types, strict=True)]
     _print(["op", *names] if kinds else names, [2, *widths] if kinds else widths, rows, out)
 
 

@@ -93,5 +93,5 @@ def partition_values(
         try:
             found[name] = column_of_texts(pa.array([there[name]]), kind)[0]
         except UnreadableText:
-            raise InputError(f"{path}: {name}={there[name]} is no value of the type {kind}.") from None
+            raise InputError(f"{path}: {name}={there[name]} is not a value of the type {kind}.") from None
     return found

@@ -3,6 +3,7 @@ And it has dicts for rows and pairs for maps, where programs have :class:`~fires
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -67,7 +68,15 @@ def for_programs(kind: pa.DataType) -> Convert | None:
     >>> kind = pa.struct({"a": pa.int32(), "b": pa.list_(pa.map_(pa.string(), pa.int32()))})
     >>> for_programs(kind)({"a": 1, "b": [[("k", 2)], None]})
     Row(a=1, b=[{'k': 2}, None])
+    >>> moment = pa.scalar(1500, pa.timestamp("ms", "UTC"))
+    >>> for_programs(moment.type)(moment.as_py())
+    Instant<1, 500000000>
     """
+    if pa.types.is_timestamp(kind):
+        if kind.tz is not None:
+            return _instant
+        # Nanoseconds come as timestamps of pandas.
+        return (lambda value: value.to_pydatetime(warn=False)) if kind.unit == "ns" else None
     if pa.types.is_struct(kind):
         names = tuple(field.name for field in kind)
         parts = [_unless_none(for_programs(field.type)) for field in kind]
@@ -113,6 +122,18 @@ def for_arrow(kind: pa.DataType) -> Convert | None:
 
 
 NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_SECOND = datetime.timedelta(seconds=1)
+
+
+def _instant(value: Any) -> Instant:
+    """Of a datetime with a zone; those of pandas have nanoseconds, too."""
+    if hasattr(value, "nanosecond"):
+        return Instant(*divmod(value.value, 10**9))
+    seconds, rest = divmod(value - _EPOCH, _SECOND)
+    return Instant(seconds, rest.microseconds * 1000)
 
 
 def _moment(value: Instant, nanos: int) -> int:

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from firesteel.common.configuration import Configuration
+from firesteel.datastream.dependencies import NOTHING_NEEDED, Dependencies
 from firesteel.engine.settings import Settings
 from firesteel.errors import ConfigurationError, ProgramError, short_repr
 from firesteel.table.batch.bounds import check_plan
@@ -60,7 +61,9 @@ def _read(frame: DataFrame, row_type: RowType) -> list[pa.RecordBatch]:
     ]
 
 
-def frame_of_plan(plan: Plan, configuration: Configuration, time_zone: str) -> DataFrame:
+def frame_of_plan(
+    plan: Plan, configuration: Configuration, time_zone: str, dependencies: Dependencies = NOTHING_NEEDED
+) -> DataFrame:
     """The rows of a plan as a DataFrame of the user's session."""
     settings = Settings.of(configuration)
     if settings.master == "memory":
@@ -70,7 +73,7 @@ def frame_of_plan(plan: Plan, configuration: Configuration, time_zone: str) -> D
     check_plan(plan, configuration)
     user = users_session(settings)
     plan = _with_times_as_text(plan)
-    frame = SparkExecutor(configuration, settings, time_zone).translator().frame(plan)
+    frame = SparkExecutor(configuration, settings, time_zone, dependencies).translator().frame(plan)
     named = [
         _natural(F.col(f"c{index}"), kind).alias(name)
         for index, (name, kind) in enumerate(zip(plan.names, plan.types, strict=True))

@@ -8,6 +8,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from firesteel.common.configuration import Configuration
+from firesteel.datastream.dependencies import NOTHING_NEEDED, Dependencies
 from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 from firesteel.engine.settings import Settings
 from firesteel.table.catalog.tables import DeclaredTable
@@ -30,14 +31,16 @@ class BatchExecutor(Protocol):
         """For a sink of streams: it gets the rows that a query has in the end."""
 
 
-def executor_of(configuration: Configuration, time_zone: str) -> BatchExecutor:
-    """The executor that the settings ask for."""
+def executor_of(
+    configuration: Configuration, time_zone: str, dependencies: Dependencies = NOTHING_NEEDED
+) -> BatchExecutor:
+    """The executor that the settings ask for. ``dependencies`` are what users' functions need."""
     settings = Settings.of(configuration)
     if settings.master == "memory":
         from firesteel.table.batch.in_memory import MemoryExecutor
 
-        return MemoryExecutor(configuration, time_zone)
+        return MemoryExecutor(configuration, time_zone, dependencies)
     # Here, not at the top: a program in memory does without Spark.
     from firesteel.table.batch.on_spark import SparkExecutor
 
-    return SparkExecutor(configuration, settings, time_zone)
+    return SparkExecutor(configuration, settings, time_zone, dependencies)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 
 import pyarrow as pa
 
 from firesteel.common.configuration import Configuration
+from firesteel.datastream.dependencies import NOTHING_NEEDED, Dependencies
 from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
-from firesteel.runtime.columns.kinds import data_of, kinds_of
 from firesteel.table.batch.analytics import analysed
 from firesteel.table.batch.bounds import check_plan
 from firesteel.table.batch.final_planner import FinalPlanner
 from firesteel.table.batch.ordering import sorted_rows
 from firesteel.table.batch.rewriting import as_stream, with_inputs
 from firesteel.table.catalog.tables import DeclaredTable, InlineTable
+from firesteel.table.final_rows import final_rows
 from firesteel.table.functions.evaluation import EvaluationContext, Evaluator
 from firesteel.table.logical.analytic_windows import AnalyticWindow
 from firesteel.table.logical.plan import Filter, Plan, Project, RowNumber, Scan, Sort, SortOrder
@@ -24,27 +25,32 @@ from firesteel.table.physical.calcs import CalcPlan, merged_calc, place_limits
 from firesteel.table.physical.planner import Planner, schema_of
 from firesteel.table.types.arrow import arrow_schema
 
-__all__ = ["MemoryExecutor", "final_rows"]
-
-_TAKEN_BACK = (1, 3)
-"""Kinds of rows that are no more: -U and -D."""
+__all__ = ["MemoryExecutor"]
 
 
 class MemoryExecutor:
     """Runs queries in this process."""
 
-    def __init__(self, configuration: Configuration, time_zone: str) -> None:
+    def __init__(
+        self, configuration: Configuration, time_zone: str, dependencies: Dependencies = NOTHING_NEEDED
+    ) -> None:
         self._configuration = configuration
         self._time_zone = time_zone
+        self._dependencies = dependencies
 
     def rows(self, plan: Plan, name: str) -> Iterator[pa.RecordBatch]:
         """The final rows, in the order of the query if it has one."""
+        # Told at once, and not when the first row is asked for.
         check_plan(plan, self._configuration)
+        return self._rows(plan, name)
+
+    def _rows(self, plan: Plan, name: str) -> Iterator[pa.RecordBatch]:
         plan = self._with_numbers(plan)
         calc = merged_calc(plan)
         sort = calc.input if isinstance(calc.input, Sort) else None
         below = as_stream(sort.input if sort is not None else plan)
         env = StreamExecutionEnvironment(Configuration(self._configuration))
+        env._dependencies = self._dependencies
         planner = Planner(env, self._time_zone, mini_batch=True)
         planner.whole_groups = True
         with planner.stream(below).execute_and_collect(name) as batches:
@@ -110,33 +116,3 @@ def _numbered(rows: pa.Table, plan: RowNumber) -> pa.Table:
         counts[repr(key)] += 1
         places.append(counts[repr(key)])
     return rows.append_column(pa.field(plan.names[-1], pa.int64()), pa.array(places, pa.int64()))
-
-
-def final_rows(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    """What is left when all changes have been made, in the order in which it came.
-
-    >>> schema = pa.schema([("n", pa.int64())])
-    >>> changes = pa.record_batch({"n": [1, 1, 2], "$kind": pa.array([0, 1, 2], pa.int8())})
-    >>> final_rows([changes], schema)["n"].to_pylist()
-    [2]
-    """
-    if not schema.names:
-        # Rows without columns cannot be taken back.
-        return pa.Table.from_batches([data_of(batch) for batch in batches])
-    plain = pa.Table.from_batches([data_of(batch).cast(schema) for batch in batches], schema)
-    kinds = [kinds_of(batch) for batch in batches]
-    if all(each is None or not set(each.tolist()) & set(_TAKEN_BACK) for each in kinds):
-        return plain
-    left: dict[str, list[int]] = defaultdict(list)
-    number = 0
-    for batch, kind in zip(batches, kinds, strict=True):
-        names = kind.tolist() if kind is not None else [0] * batch.num_rows
-        for row, what in zip(data_of(batch).to_pylist(), names, strict=True):
-            places = left[repr(row)]
-            if what in _TAKEN_BACK:
-                places.pop()
-            else:
-                places.append(number)
-            number += 1
-    kept = sorted(place for places in left.values() for place in places)
-    return plain.take(pa.array(kept, pa.int64()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from firesteel.engine.imports import JobFiles
 from firesteel.engine.spark.shipped import Shipped
 from firesteel.table.batch.layout import from_spark, to_spark
 from firesteel.table.batch.spark_types import spark_type
@@ -29,6 +30,12 @@ class KernelContext:
     """Seconds since 1970, when the query was started: all rows see the same time."""
     paths: tuple[str, ...] = ()
     """Where workers look for modules, too."""
+    files: JobFiles | None = None
+    """What users' functions brought."""
+
+    def shipped(self, function: Callable[..., Any], what: str) -> Shipped:
+        """A function on its way to workers."""
+        return Shipped(function, self.paths, what, self.files)
 
 
 class _Compute:
@@ -69,7 +76,7 @@ def kernel_column(expression: Expression, names: Sequence[str], context: KernelC
         return InputRef(places[part.index], part.type)
 
     moved = rewrite(expression, move)
-    compute = Shipped(_Compute(moved, tuple(kinds[index] for index in used), context), context.paths, "An expression")
+    compute = context.shipped(_Compute(moved, tuple(kinds[index] for index in used), context), "An expression")
 
     def computed(*columns: pa.Array) -> pa.Array:
         return compute(*columns)

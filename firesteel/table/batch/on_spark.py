@@ -9,10 +9,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from firesteel.common.configuration import Configuration
+from firesteel.datastream.dependencies import NOTHING_NEEDED, Dependencies
 from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
+from firesteel.engine.imports import IMPORTS
 from firesteel.engine.settings import Settings
+from firesteel.engine.shipping import gather
 from firesteel.engine.spark.errors import translate
-from firesteel.engine.spark.session import import_paths
+from firesteel.engine.spark.session import import_paths, ship_files
 
 # Each registers its relations.
 from firesteel.table.batch import analytic_windows, groups, relations, sources  # noqa: F401
@@ -24,6 +27,7 @@ from firesteel.table.batch.sessions import query_session
 from firesteel.table.batch.translator import Translator
 from firesteel.table.catalog.tables import DeclaredTable
 from firesteel.table.logical.plan import Plan
+from firesteel.table.physical.null_checks import may_have_nulls
 from firesteel.table.physical.planner import Planner
 from firesteel.table.types.arrow import arrow_schema
 
@@ -33,8 +37,15 @@ __all__ = ["SparkExecutor"]
 class SparkExecutor:
     """Runs queries as jobs of Spark."""
 
-    def __init__(self, configuration: Configuration, settings: Settings, time_zone: str) -> None:
+    def __init__(
+        self,
+        configuration: Configuration,
+        settings: Settings,
+        time_zone: str,
+        dependencies: Dependencies = NOTHING_NEEDED,
+    ) -> None:
         self._configuration = configuration
+        self._dependencies = dependencies
         self._settings = settings
         self._time_zone = time_zone
 
@@ -42,7 +53,10 @@ class SparkExecutor:
         """For the plans of one statement, which see the same time."""
         session = query_session(self._settings)
         paths = import_paths(Settings(master=session.sparkContext.master))
-        context = KernelContext(self._time_zone, time.time(), paths)
+        files = gather(self._dependencies.configured(self._configuration))
+        IMPORTS.hold(files, runs_here=False)
+        ship_files(session, files)
+        context = KernelContext(self._time_zone, time.time(), paths, files)
         return Translator(session, context, self._configuration)
 
     def rows(self, plan: Plan, name: str) -> Iterator[pa.RecordBatch]:
@@ -67,7 +81,7 @@ class SparkExecutor:
 
     def written(self, table: DeclaredTable, plan: Plan) -> bool:
         """What keeps nothing needs no row in this process."""
-        if table.options.get("connector") != "blackhole":
+        if table.options.get("connector") != "blackhole" or may_have_nulls(plan, table):
             return False
         check_plan(plan, self._configuration)
         frame = self.translator().frame(plan)

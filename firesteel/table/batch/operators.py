@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from firesteel.engine.spark.shipped import Shipped
+from firesteel.runtime.columns.kinds import INSERT, KIND
 from firesteel.table.batch.layout import from_spark, to_spark
 from firesteel.table.batch.rewriting import with_inputs
 from firesteel.table.batch.spark_types import column_names, spark_schema, spark_type
@@ -44,11 +44,10 @@ def by_operators(translator: Translator, plan: Plan, keys: Sequence[Sequence[int
     elif columns:
         together = whole.repartition(*[F.col(name) for name in columns]).drop(*columns)
     else:
-        together = whole.union(_nobody(translator, kinds)).repartition(1)
+        together = whole.union(_empty_frame(translator, kinds)).repartition(1)
     names = [each.names for each in inputs]
-    run = Shipped(
+    run = translator.context.shipped(
         _Run(plan, names, kinds, translator.context.time_zone, alone),
-        translator.context.paths,
         f"{type(plan).__name__}, or a function in it,",
     )
     return together.mapInArrow(lambda batches: run(batches), spark_schema(plan.types))
@@ -65,7 +64,7 @@ def _tagged(frame: DataFrame, side: int, keys: Sequence[int], kinds: Sequence[Se
     return frame.select(*columns)
 
 
-def _nobody(translator: Translator, kinds: Sequence[Sequence[DataType]]) -> DataFrame:
+def _empty_frame(translator: Translator, kinds: Sequence[Sequence[DataType]]) -> DataFrame:
     columns = [F.lit(_NOBODY).alias("side")]
     for number, own in enumerate(kinds):
         columns += [F.lit(None).cast(spark_type(kind)).alias(f"i{number}_{i}") for i, kind in enumerate(own)]
@@ -113,7 +112,7 @@ class _Run:
                 chosen = batch.filter(pc.equal(batch.column(0), side))
                 columns = [from_spark(chosen.column(first + index), kind) for index, kind in enumerate(kinds)]
                 if chosen.num_rows:
-                    found[side].append(pa.RecordBatch.from_arrays(columns, schema=arrow_schema(names, kinds)))
+                    found[side].append(_batch(columns, names, kinds, chosen.num_rows))
                 first += len(kinds)
         numbers = iter(range(len(found)))
 
@@ -126,6 +125,13 @@ class _Run:
         for result in MemoryExecutor(settings, self._time_zone).rows(plan, "partition"):
             columns = [to_spark(column, kind) for column, kind in zip(result.columns, plan.types, strict=True)]
             yield pa.RecordBatch.from_arrays(columns, column_names(len(columns)))
+
+
+def _batch(columns: list[pa.Array], names: Sequence[str], kinds: Sequence[DataType], rows: int) -> pa.RecordBatch:
+    """Rows without columns have nothing but their kinds: Arrow counts rows by columns."""
+    if not kinds:
+        return pa.record_batch({KIND: pa.repeat(pa.scalar(INSERT, pa.int8()), rows)})
+    return pa.RecordBatch.from_arrays(columns, schema=arrow_schema(names, kinds))
 
 
 def _scan(

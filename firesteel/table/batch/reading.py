@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame
 
 from firesteel.common.configuration import Configuration
 from firesteel.connectors.source import Records, SourceReader, SplitEnumerator, SplitRange
-from firesteel.engine.spark.shipped import Shipped
 from firesteel.graph.specs import SourceSpec
 from firesteel.table.batch.bounds import table_stream
 from firesteel.table.batch.in_memory import MemoryExecutor
@@ -44,7 +43,7 @@ def read_table(translator: Translator, scan: Scan) -> DataFrame | None:
     if not tasks:
         return new_frame(session, [], spark_schema(scan.types))
     plans = new_frame(session, [(bytearray(cloudpickle.dumps(each)),) for each in tasks], "ranges binary")
-    read = Shipped(_Read(spec.reader, scan.types), translator.context.paths, f"Table {'.'.join(scan.path)}")
+    read = translator.context.shipped(_Read(spec.reader, scan.types), f"Table {'.'.join(scan.path)}")
     return plans.repartition(len(tasks)).mapInArrow(lambda batches: read(batches), spark_schema(scan.types))
 
 

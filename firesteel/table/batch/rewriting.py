@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 
 from firesteel.table.functions.binding import bind
 from firesteel.table.logical.expressions import AggregateCall, Expression, InputRef, Literal
+from firesteel.table.logical.first_rows import first_rows
 from firesteel.table.logical.plan import Aggregate, Plan, Project, Scan, Sort, UnionAll, Values
-from firesteel.table.logical.ranking import first_rows
 from firesteel.table.types.data_types import BooleanType, RowType
 
 __all__ = ["as_stream", "with_inputs"]

@@ -10,7 +10,6 @@ from pyspark.sql import functions as F
 
 from firesteel.connectors.table.datagen import datagen_source, sequences
 from firesteel.connectors.table.generating import BATCH_ROWS, BatchGeneratorSource
-from firesteel.engine.spark.shipped import Shipped
 from firesteel.table.batch.layout import spark_layout, to_spark
 from firesteel.table.batch.reading import read_table, rows_in_memory
 from firesteel.table.batch.sessions import in_session, new_frame
@@ -92,7 +91,7 @@ def _generated(translator: Translator, plan: Scan) -> DataFrame:
         )
     pieces = translator.session.range(0, source.count, BATCH_ROWS)
     ranges = pieces.select(F.col("id").alias("a"), F.least(F.col("id") + BATCH_ROWS, F.lit(source.count)).alias("b"))
-    generate = Shipped(_Generate(source, plan.types), translator.context.paths, f"Table {'.'.join(plan.path)}")
+    generate = translator.context.shipped(_Generate(source, plan.types), f"Table {'.'.join(plan.path)}")
     return ranges.mapInArrow(lambda batches: generate(batches), spark_schema(plan.types))
 
 

@@ -29,22 +29,37 @@ from firesteel.table.catalog.tables import (
 )
 
 __all__ = [
+    "Catalog",
+    "CatalogBaseTable",
+    "CatalogDatabase",
+    "CatalogDescriptor",
     "CatalogError",
     "CatalogException",
     "CatalogManager",
     "CatalogObject",
+    "CatalogPartitionSpec",
+    "Column",
     "ColumnDefinition",
+    "ComputedColumn",
+    "Constraint",
     "Database",
     "DatabaseAlreadyExistException",
     "DatabaseNotEmptyException",
     "DatabaseNotExistException",
     "DeclaredTable",
     "InlineTable",
+    "MetadataColumn",
+    "ObjectIdentifier",
+    "ObjectPath",
+    "PhysicalColumn",
+    "ResolvedSchema",
     "StreamTable",
     "TableAlreadyExistException",
     "TableNotExistException",
     "TableNotPartitionedException",
+    "UniqueConstraint",
     "View",
+    "WatermarkSpec",
 ]
 
 _PROGRAMS = {

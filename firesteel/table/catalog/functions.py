@@ -101,6 +101,25 @@ class FunctionCatalog:
             raise CatalogError(f"There is a temporary system function {name} already.")
         self._system[name.lower()] = function
 
+    def described(self, parts: tuple[str, ...]) -> tuple[str, Entry] | None:
+        """The user's function of that name, and whether it is a temporary system, a temporary or a permanent one."""
+        system = self._system.get(parts[-1].lower()) if len(parts) == 1 else None
+        if system is not None:
+            return "system", system
+        path = self._path(parts)
+        if path in self._temporary:
+            return "temporary", self._temporary[path]
+        return ("permanent", self._permanent[path]) if path in self._permanent else None
+
+    def replace(self, parts: tuple[str, ...], function: Entry, if_exists: bool) -> None:
+        """Gives the name of a function of a catalog to another one."""
+        path = self._path(parts)
+        if path in self._permanent:
+            self._permanent[path] = function
+        elif not if_exists:
+            hint = " It is temporary: drop it, and create another one." if path in self._temporary else ""
+            raise CatalogError(f"There is no function {'.'.join(path)}.{hint}")
+
     def drop(self, parts: tuple[str, ...], temporary: bool, if_exists: bool) -> bool:
         """Forgets a function of a catalog; False if there is none."""
         path = self._path(parts)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from firesteel.errors import FailureKind, ProgramError
 from firesteel.table.catalog.tables import CatalogObject, View
 from firesteel.table.sql.errors import near_names
 
-__all__ = ["CatalogError", "CatalogManager", "Database"]
+__all__ = ["CatalogDefinition", "CatalogError", "CatalogManager", "Database"]
 
 
 class CatalogError(ProgramError):
@@ -30,6 +30,14 @@ class Database:
 Path = tuple[str, str, str]
 
 
+@dataclass(frozen=True)
+class CatalogDefinition:
+    """A catalog as it was declared."""
+
+    options: Mapping[str, str]
+    comment: str | None = None
+
+
 class CatalogManager:
     """Everything that has a name, and which catalog and database are current.
 
@@ -40,6 +48,8 @@ class CatalogManager:
 
     def __init__(self, catalog: str, database: str) -> None:
         self.catalogs: dict[str, dict[str, Database]] = {catalog: {database: Database()}}
+        self.definitions: dict[str, CatalogDefinition] = {}
+        """What CREATE CATALOG said of those that it made."""
         self.temporary: dict[Path, CatalogObject] = {}
         self.current_catalog = catalog
         self.current_database = database

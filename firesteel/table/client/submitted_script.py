@@ -24,6 +24,7 @@ _KEPT = (
     statements.AlterTable,
     statements.AlterView,
     statements.AlterDatabase,
+    statements.AlterFunction,
     statements.Use,
     statements.Reset,
 )

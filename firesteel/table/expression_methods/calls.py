@@ -15,7 +15,17 @@ from firesteel.table.sql.syntax import Constant, FunctionCall, Name, Node, Symbo
 if TYPE_CHECKING:
     from firesteel.table.expression import Expression
 
-__all__ = ["NOWHERE", "HoldsNode", "TimeIntervalUnit", "call_of", "given", "method_of", "node_of", "property_of"]
+__all__ = [
+    "NOWHERE",
+    "HoldsNode",
+    "TimeIntervalUnit",
+    "TimePointUnit",
+    "call_of",
+    "given",
+    "method_of",
+    "node_of",
+    "property_of",
+]
 
 NOWHERE = Span(0, 0)
 
@@ -40,6 +50,21 @@ class TimeIntervalUnit(enum.Enum):
     MINUTE_TO_SECOND = "MINUTE TO SECOND"
 
 
+class TimePointUnit(enum.Enum):
+    """Units that lie between two times, for ``timestamp_diff``."""
+
+    YEAR = 0
+    MONTH = 1
+    DAY = 2
+    HOUR = 3
+    MINUTE = 4
+    SECOND = 5
+    QUARTER = 6
+    WEEK = 7
+    MILLISECOND = 8
+    MICROSECOND = 9
+
+
 class HoldsNode:
     """What an expression is, whatever methods it has."""
 
@@ -59,6 +84,8 @@ def node_of(value: Any) -> Node:
         return value._node
     if isinstance(value, TimeIntervalUnit):
         return Symbol(value.value, span=NOWHERE)
+    if isinstance(value, TimePointUnit):
+        return Symbol(value.name, span=NOWHERE)
     try:
         return Constant("python", python_literal(value), span=NOWHERE)
     except ValueError:

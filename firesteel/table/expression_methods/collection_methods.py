@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from firesteel.errors import ProgramError
+from firesteel.errors import ProgramError, short_repr
 from firesteel.table.expression_methods.calls import NOWHERE, HoldsNode, method_of, node_of, property_of
-from firesteel.table.sql.syntax import FieldAccess, ItemAccess
+from firesteel.table.sql.syntax import FieldAccess, ItemAccess, Node
 
 if TYPE_CHECKING:
     from firesteel.table.expression import Expression
 
-__all__ = ["CollectionMethods"]
+__all__ = ["CollectionMethods", "FlattenedRow"]
+
+
+@dataclass(frozen=True)
+class FlattenedRow(Node):
+    """The fields of a row in its place."""
+
+    operand: Node
 
 
 class CollectionMethods(HoldsNode):
@@ -50,7 +58,25 @@ class CollectionMethods(HoldsNode):
         return self._made(ItemAccess(self._node, node_of(index), span=NOWHERE))
 
     def get(self, name_or_index: str | int) -> Expression:
-        """A field of a row."""
-        if isinstance(name_or_index, int):
-            raise ProgramError("Not supported yet: get() with a position. Use the field's name.")
+        """A field of a row, by its name or by its place, which begins with 0."""
+        if isinstance(name_or_index, bool) or not isinstance(name_or_index, str | int):
+            raise ProgramError(f"get() takes the name or the place of a field, got {short_repr(name_or_index, 60)}.")
         return self._made(FieldAccess(self._node, name_or_index, span=NOWHERE))
+
+    def __getattr__(self, name: str) -> Expression:
+        """A field of a row, as ``column.name``."""
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+        return self.get(name)
+
+    def __getitem__(self, index: Any) -> Expression:
+        """An element, as ``column[1]`` or ``column["key"]``."""
+        return self.at(index)
+
+    __iter__ = None
+    """Without it Python would ask for one element after the other, for ever."""
+
+    @property
+    def flatten(self) -> Expression:
+        """The fields of a row, each as a column."""
+        return self._made(FlattenedRow(self._node, span=NOWHERE))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 from firesteel.errors import ProgramError
 from firesteel.table.expression_methods.calls import NOWHERE, HoldsNode, TimeIntervalUnit, property_of
 from firesteel.table.logical.literals import python_literal
-from firesteel.table.sql.syntax import Constant
-from firesteel.table.types.data_types import DataType, DayTimeIntervalType, YearMonthIntervalType
+from firesteel.table.sql.syntax import Cast, Constant
+from firesteel.table.types.data_types import DataType, DayTimeIntervalType, TimeType, YearMonthIntervalType
 
 if TYPE_CHECKING:
     from firesteel.table.expression import Expression
@@ -27,9 +27,9 @@ def _span(unit: str, factor: int, months: bool = False) -> Expression:
             raise ProgramError(f"lit(n).{unit} takes a whole number.")
         kind: DataType
         if months:
-            kind = YearMonthIntervalType(is_nullable=False)
+            kind = YearMonthIntervalType(resolution="MONTH", is_nullable=False)
             return self._made(Constant("python", python_literal(value * factor, kind), span=NOWHERE))
-        kind = DayTimeIntervalType(is_nullable=False)
+        kind = DayTimeIntervalType(resolution="SECOND", is_nullable=False)
         span = datetime.timedelta(milliseconds=value * factor)
         return self._made(Constant("python", python_literal(span, kind), span=NOWHERE))
 
@@ -46,6 +46,12 @@ class TimeMethods(HoldsNode):
 
     to_date = property_of("TO_DATE")
     to_timestamp = property_of("TO_TIMESTAMP")
+
+    @property
+    def to_time(self) -> Expression:
+        """A time of day out of text such as ``10:15:30``."""
+        return self._made(Cast(self._node, TimeType(), False, span=NOWHERE))
+
     year = years = _span("years", 12, months=True)
     quarter = quarters = _span("quarters", 3, months=True)
     month = months = _span("months", 1, months=True)

@@ -16,6 +16,7 @@ from firesteel.table.types.data_types import (
     DataType,
     DoubleType,
     IntegralType,
+    MapType,
     MultisetType,
     NumericType,
     RowField,
@@ -164,6 +165,8 @@ def aggregate_type(
         raise FunctionError(f"{name} takes a number, got {kind}.")
     if function.text and not is_text(kind):
         raise FunctionError(f"{name} takes a text, got {kind}.")
+    if name in ("MIN", "MAX") and isinstance(kind, ArrayType | MapType | MultisetType | RowType):
+        raise FunctionError(f"{name} takes a value that has an order, got {kind}: take one of its elements or fields.")
     if name in _OWN_NULLABILITY:
         return function.result(kind)
     nullable = kind.is_nullable or not has_keys or has_filter

@@ -32,7 +32,7 @@ from firesteel.table.types.data_types import (
 )
 from firesteel.table.types.derivation import common_type, is_binary, is_text
 
-__all__ = ["FunctionError", "bind", "cast_to"]
+__all__ = ["FunctionError", "bind", "cast_to", "unknown_function", "with_text_read"]
 
 Interval = DayTimeIntervalType | YearMonthIntervalType
 Temporal = DateType | TimeType | TimestampType | LocalZonedTimestampType
@@ -52,6 +52,8 @@ _FAMILIES: dict[str, Callable[[DataType], bool]] = {
     "double": lambda kind: isinstance(kind, DoubleType),
     "text": is_text,
     "string": is_text,
+    "string or number": is_text,
+    "string or binary": is_text,
     "binary": is_binary,
     "boolean": lambda kind: isinstance(kind, BooleanType),
     "date": lambda kind: isinstance(kind, DateType | TimestampType | LocalZonedTimestampType),
@@ -73,6 +75,8 @@ _DEFAULTS: dict[str, DataType] = {
     "double": DoubleType(),
     "text": VarCharType(MAX_LENGTH),
     "string": VarCharType(MAX_LENGTH),
+    "string or number": VarCharType(MAX_LENGTH),
+    "string or binary": VarCharType(MAX_LENGTH),
     "binary": VarBinaryType(MAX_LENGTH),
     "boolean": BooleanType(),
     "date": DateType(),
@@ -102,12 +106,17 @@ def bind(name: str, args: Sequence[Expression]) -> Call:
     name = _overloaded(name, args)
     function = find(name)
     if function is None:
-        found = near(name)
-        raise FunctionError(f"There is no function {name}." + (f" Did you mean {' or '.join(found)}?" if found else ""))
+        raise unknown_function(name)
     if not function.signature.accepts(len(args)):
         raise _misfit(function, args)
     fitted = _compared(function, args) if "comparable" in function.signature.parameters else _fitted(function, args)
     return Call(function.name, tuple(fitted), function.result(fitted))
+
+
+def unknown_function(name: str) -> FunctionError:
+    """The error about a name that no function has, with names that are written much like it."""
+    found = near(name)
+    return FunctionError(f"There is no function {name}." + (f" Did you mean {' or '.join(found)}?" if found else ""))
 
 
 def _overloaded(name: str, args: Sequence[Expression]) -> str:
@@ -133,8 +142,10 @@ def _fitted(function: Function, args: Sequence[Expression]) -> list[Expression]:
             fitted.append(argument)
         elif family == "double" and isinstance(argument.type, NumericType):
             fitted.append(cast_to(argument, DoubleType()))
-        elif family == "string":
-            # Flink casts numbers and times to text for these.
+        elif (family == "string or number" and isinstance(argument.type, NumericType)) or (
+            family == "string or binary" and is_binary(argument.type)
+        ):
+            # Few functions take other types, as text. The others refuse them, as in Flink.
             fitted.append(cast_to(argument, VarCharType(MAX_LENGTH)))
         elif family == "integer" and isinstance(argument.type, NumericType):
             fitted.append(cast_to(argument, IntType()))
@@ -153,13 +164,32 @@ def _compared(function: Function, args: Sequence[Expression]) -> list[Expression
     if is_text(left.type) and is_text(right.type):
         return [left, right]
     common = common_type([left.type, right.type]) or _converted(left.type, right.type)
-    if common is None:
+    if common is None or _refused(function.name, left.type, right.type):
         raise FunctionError(
             f"{left.type} and {right.type} cannot be compared: {function.syntax or function.name}. Cast one of them."
         )
     if function.name == "NULLIF":
         return [left, cast_to(right, left.type) if is_text(right.type) else right]
     return [cast_to(left, common), cast_to(right, common)]
+
+
+def with_text_read(left: Expression, right: Expression) -> list[Expression]:
+    """The two, a text as the number that it is compared with: IN does so, ``=`` does not."""
+    kind = None if common_type([left.type, right.type]) is not None else _converted(left.type, right.type)
+    return [left, right] if kind is None else [cast_to(left, kind), cast_to(right, kind)]
+
+
+def _refused(name: str, left: DataType, right: DataType) -> bool:
+    """What Flink does not compare, though the types have one in common."""
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, DateType) and isinstance(other, TimestampType | LocalZonedTimestampType):
+            return True
+        if name in _EQUALITY and is_text(one) and isinstance(other, NumericType):
+            return True
+    return False
+
+
+_EQUALITY = {"=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"}
 
 
 def _converted(left: DataType, right: DataType) -> DataType | None:

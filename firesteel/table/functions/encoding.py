@@ -38,6 +38,7 @@ class EncodingError(ProgramError):
 
 _STRING = VarCharType(MAX_LENGTH)
 _TEXT = Signature(("string",))
+_BYTES = Signature(("string or binary",))
 
 
 def _fixed(length: int) -> Callable[[Sequence[Expression]], DataType]:
@@ -52,7 +53,7 @@ def _hash(name: str) -> Callable[[str], str]:
 
 
 for _name, _length in {"MD5": 32, "SHA1": 40, "SHA224": 56, "SHA256": 64, "SHA384": 96, "SHA512": 128}.items():
-    register(Function(_name, _TEXT, _fixed(_length), by_value(_hash(_name.lower()))))
+    register(Function(_name, _BYTES, _fixed(_length), by_value(_hash(_name.lower()))))
 
 
 def _sha2(text: str, bits: int) -> str:
@@ -64,7 +65,7 @@ def _sha2(text: str, bits: int) -> str:
 register(
     Function(
         "SHA2",
-        Signature(("string", "integer")),
+        Signature(("string or binary", "integer")),
         lambda arguments: VarCharType(128, is_nullable=any_nullable([each.type for each in arguments])),
         by_value(_sha2),
         can_fail=True,
@@ -93,8 +94,8 @@ def _url_decoded(text: str) -> str | None:
     return None if _BROKEN_ESCAPE.search(text) else urllib.parse.unquote_plus(text, errors="replace")
 
 
-register(Function("TO_BASE64", _TEXT, string_result, by_value(lambda text: base64.b64encode(text.encode()).decode())))
-register(Function("FROM_BASE64", _TEXT, string_result, by_value(_from_base64), can_fail=True))
+register(Function("TO_BASE64", _BYTES, string_result, by_value(lambda text: base64.b64encode(text.encode()).decode())))
+register(Function("FROM_BASE64", _BYTES, string_result, by_value(_from_base64), can_fail=True))
 register(Function("URL_ENCODE", _TEXT, maybe_string, by_value(_url_encoded)))
 register(Function("URL_DECODE", _TEXT, maybe_string, by_value(_url_decoded)))
 

@@ -100,7 +100,9 @@ def _returned(kind: DataType, value: Any) -> Any:
             return value
         if isinstance(kind, DoubleType) and isinstance(value, int | Decimal):
             return float(value)
-    raise JsonError(f"JSON_VALUE: {_scalar_text(value)!r} is no {kind.not_null()}; RETURNING STRING takes all values.")
+    raise JsonError(
+        f"JSON_VALUE: {_scalar_text(value)!r} is not of type {kind.not_null()}; RETURNING STRING takes all values."
+    )
 
 
 def _query(kind: DataType) -> Callable[..., Any]:

@@ -43,7 +43,7 @@ def read_json(text: str) -> Any:
     try:
         return json.loads(text, parse_float=Decimal, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise JsonError(f"This is no JSON: {text[:60]!r} ({error}).") from None
+        raise JsonError(f"This is not JSON: {text[:60]!r} ({error}).") from None
 
 
 def json_value_of(kind: DataType) -> Callable[[Any], Any]:

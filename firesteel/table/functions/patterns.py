@@ -262,6 +262,7 @@ for _name, _test in {
     "IS_DIGIT": lambda text: text.isdigit(),
     "IS_DECIMAL": lambda text: _DECIMAL.fullmatch(text.strip()) is not None,
 }.items():
-    register(Function(_name, Signature(("string",)), lambda arguments: _BOOLEAN, _simple_test(_test)))
-register(Function("STARTSWITH", _PAIR, truth, by_value(lambda text, start: text.startswith(start))))
-register(Function("ENDSWITH", _PAIR, truth, by_value(lambda text, end: text.endswith(end))))
+    register(Function(_name, Signature(("string or number",)), lambda arguments: _BOOLEAN, _simple_test(_test)))
+_AFFIX = Signature(("string or binary", "string or binary"))
+register(Function("STARTSWITH", _AFFIX, truth, by_value(lambda text, start: text.startswith(start))))
+register(Function("ENDSWITH", _AFFIX, truth, by_value(lambda text, end: text.endswith(end))))

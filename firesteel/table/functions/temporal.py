@@ -17,19 +17,21 @@ from firesteel.table.functions.reading import read_date, read_timestamp
 from firesteel.table.functions.registry import Datum, Function, Signature, register
 from firesteel.table.functions.temporal_arithmetic import add_months
 from firesteel.table.functions.text import maybe_string
-from firesteel.table.functions.time_formats import format_time, parse_time, shortest_unit
+from firesteel.table.functions.time_formats import format_time, parse_beginning, parse_time, shortest_unit
 from firesteel.table.functions.values import by_value, mapped
-from firesteel.table.functions.zones import local_to_utc, utc_to_local, zone_of
+from firesteel.table.functions.zones import later_moment, local_to_utc, utc_to_local, zone_of
 from firesteel.table.logical.expressions import Call, Expression, Literal
 from firesteel.table.types.arrow import arrow_type
 from firesteel.table.types.data_types import (
     BigIntType,
     DataType,
     DateType,
+    DayTimeIntervalType,
     IntType,
     LocalZonedTimestampType,
     TimestampType,
     TimeType,
+    YearMonthIntervalType,
 )
 from firesteel.table.types.derivation import any_nullable, is_text
 
@@ -229,6 +231,28 @@ def _months_between(first: datetime.datetime, second: datetime.datetime, step: i
 register(Function("TIMESTAMPDIFF", Signature(("symbol", "time", "time")), _int_of_times, _difference, syntax=None))
 
 
+def _period_type(arguments: Sequence[Expression]) -> DataType:
+    nullable = any_nullable([argument.type for argument in arguments[1:]])
+    if _unit(arguments[0]) in _MONTHS:
+        return YearMonthIntervalType("MONTH", is_nullable=nullable)
+    return DayTimeIntervalType("SECOND", is_nullable=nullable)
+
+
+def _period(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
+    """The time from the second moment to the first."""
+    first, second = (
+        local(values, argument.type, context.time_zone).cast(pa.timestamp("ms"), safe=False)
+        for values, argument in zip(arguments[1:], call.args[1:], strict=True)
+    )
+    if _unit(call.args[0]) in _MONTHS:
+        return by_value(lambda a, b: _months_between(b, a, 1))(call, [first, second], context)
+    return pc.subtract(first, second).cast(arrow_type(call.type), safe=False)
+
+
+_BETWEEN = Signature(("symbol", "time", "time"))
+register(Function("TIME DIFFERENCE", _BETWEEN, _period_type, _period, syntax="(a - b) unit"))
+
+
 def _added_type(arguments: Sequence[Expression]) -> DataType:
     unit, kind = _unit(arguments[0]), arguments[2].type
     nullable = any_nullable([argument.type for argument in arguments])
@@ -284,7 +308,7 @@ register(Function("DATE_FORMAT", Signature(("date or text", "string")), maybe_st
 def _to_date(text: str, pattern: str | None = None) -> datetime.date | None:
     if pattern is None:
         return read_date(text)
-    found = parse_time(text, pattern)
+    found = parse_beginning(text, pattern)
     return found.date() if found is not None else None
 
 
@@ -293,13 +317,17 @@ register(Function("TO_DATE", Signature(("string", "string"), optional=1), lambda
 
 def _to_timestamp(text: str, pattern: str | None = None) -> datetime.datetime | None:
     if pattern is not None:
-        return parse_time(text, pattern)
-    if not _WRITTEN.fullmatch(text):
+        found = parse_time(text, pattern)
+        # A text that is not written like the pattern may be a timestamp as SQL writes it.
+        if found is not None or not _STANDARD.fullmatch(text):
+            return found
+    elif not _WRITTEN.fullmatch(text):
         return None
     nanos = read_timestamp(text, 3)
     return _EPOCH + datetime.timedelta(milliseconds=nanos // 1_000_000) if nanos is not None else None
 
 
+_STANDARD = re.compile(r"\s*\d{4}-\d{1,2}-\d{1,2}( \d{1,2}:\d{1,2}:\d{1,2}(\.\d{1,9})?)?\s*")
 # A date alone, or with hours, minutes and seconds.
 _WRITTEN = re.compile(r"\s*\d{1,4}-\d{1,2}-\d{1,2}(\s+\d{1,2}:\d{1,2}:\d{1,2}(\.\d*)?)?\s*")
 
@@ -375,8 +403,8 @@ def _unix(call: Call, arguments: list[Datum], context: EvaluationContext) -> Dat
     zone = ZoneInfo(context.time_zone)
 
     def one(text: str, pattern: str = "yyyy-MM-dd HH:mm:ss") -> int:
-        moment = parse_time(text, pattern)
-        return -(2**63) if moment is None else int(moment.replace(tzinfo=zone).timestamp())
+        moment = parse_beginning(text, pattern)
+        return -(2**63) if moment is None else int(later_moment(moment, zone).timestamp())
 
     return by_value(one)(call, arguments, context)
 
@@ -393,10 +421,10 @@ register(
 
 
 def _converted(text: str, source: str, target: str) -> str | None:
-    moment = parse_time(text, "yyyy-MM-dd HH:mm:ss")
+    moment = parse_beginning(text, "yyyy-MM-dd HH:mm:ss")
     if moment is None:
         return None
-    there = moment.replace(tzinfo=zone_of(source)).astimezone(zone_of(target))
+    there = later_moment(moment, zone_of(source)).astimezone(zone_of(target))
     return format_time(there.replace(tzinfo=None), "yyyy-MM-dd HH:mm:ss")
 
 

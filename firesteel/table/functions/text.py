@@ -112,8 +112,8 @@ def _joined_with(call: Call, arguments: list[Datum], context: EvaluationContext)
     return pc.binary_join_element_wise(*texts, separator, null_handling="skip")
 
 
-register(Function("||", Signature(("string", "string")), _concatenated, _joined, syntax="a || b"))
-register(Function("CONCAT", Signature(("string",), repeated=True), string_result, _joined))
+register(Function("||", Signature(("text", "text")), _concatenated, _joined, syntax="a || b"))
+register(Function("CONCAT", Signature(("text",), repeated=True), string_result, _joined))
 register(
     Function(
         "CONCAT_WS",
@@ -329,4 +329,4 @@ def _elt_type(arguments: Sequence[Expression]) -> DataType:
     return (common or _STRING).nullable()
 
 
-register(Function("ELT", Signature(("integer", "string"), repeated=True), _elt_type, row_by_row(_elt)))
+register(Function("ELT", Signature(("integer", "string or binary"), repeated=True), _elt_type, row_by_row(_elt)))

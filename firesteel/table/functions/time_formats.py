@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from firesteel.errors import FailureKind, ProgramError
 
-__all__ = ["TimeFormatError", "format_time", "parse_time", "shortest_unit"]
+__all__ = ["TimeFormatError", "format_time", "parse_beginning", "parse_time", "shortest_unit"]
 
 
 class TimeFormatError(ProgramError):
@@ -123,15 +123,20 @@ def _reader(pattern: str) -> re.Pattern[str]:
     parts = []
     for match in _TOKEN.finditer(pattern):
         text, letter = match[0], match[2]
-        if match[1] is not None:
-            parts.append(re.escape(match[1].replace("''", "'") or "'"))
-        elif letter is None:
-            parts.append(re.escape(text))
-        elif letter not in _GROUPS:
-            raise TimeFormatError(f"The letter {letter!r} of the pattern has no meaning here; in quotes it is itself.")
+        if letter not in _GROUPS:
+            parts.append(_literal(match))
         else:
             parts.append(f"(?P<{_GROUPS[letter]}>{_read_as(letter, len(text))})")
     return re.compile("".join(parts))
+
+
+def _literal(match: re.Match[str]) -> str:
+    """What is not a letter with a meaning, as it is."""
+    if match[1] is not None:
+        return re.escape(match[1].replace("''", "'") or "'")
+    if match[2] is not None:
+        raise TimeFormatError(f"The letter {match[2]!r} of the pattern has no meaning here; in quotes it is itself.")
+    return re.escape(match[0])
 
 
 def _read_as(letter: str, size: int) -> str:
@@ -154,20 +159,68 @@ def parse_time(text: str, pattern: str) -> datetime.datetime | None:
     if match is None:
         return None
     found = match.groupdict()
-    year = int(found.get("year") or 1970)
-    if found.get("year") is not None and len(found["year"]) == 2:
-        year += 2000
+    if len(found.get("year") or "") == 2:
+        found["year"] = f"20{found['year']}"
+    micros = int((found.get("fraction") or "").ljust(6, "0")[:6])
+    return _moment(found, datetime.timedelta(microseconds=micros))
+
+
+def parse_beginning(text: str, pattern: str) -> datetime.datetime | None:
+    """A date and time out of the beginning of a text, as Java's ``SimpleDateFormat`` reads it: numbers have any number
+    of digits, spaces before them count for nothing, ``SSS`` is a number of milliseconds, and anything may follow.
+
+    >>> parse_beginning("2024-3-10 03:00:00.000", "yyyy-MM-dd HH:mm")
+    datetime.datetime(2024, 3, 10, 3, 0)
+    """
+    match = _beginning_reader(pattern).match(text)
+    if match is None:
+        return None
+    found = match.groupdict()
+    year = found.get("year") or ""
+    if len(year) == 2 and "yyy" not in pattern and "uuu" not in pattern:
+        found["year"] = str(_year_of_two_digits(int(year)))
+    return _moment(found, datetime.timedelta(milliseconds=int(found.get("fraction") or 0)))
+
+
+def _year_of_two_digits(year: int) -> int:
+    """The one that is at most 80 years ago, or else at most 20 ahead."""
+    first = datetime.date.today().year - 80
+    return first + (year - first) % 100
+
+
+@functools.lru_cache(maxsize=128)
+def _beginning_reader(pattern: str) -> re.Pattern[str]:
+    # With the next one: a number that has another one right behind it has the digits that the pattern has for it.
+    matches = list(_TOKEN.finditer(pattern))
+    parts = []
+    for match, after in zip(matches, [*matches[1:], None], strict=True):
+        text, letter = match[0], match[2]
+        if letter not in _GROUPS:
+            parts.append(_literal(match))
+            continue
+        digits = rf"\d{{{len(text)}}}" if after is not None and _is_number(after) else r"\d+"
+        read = digits if _is_number(match) else r"[A-Za-z]+"
+        parts.append(rf"[ \t]*(?P<{_GROUPS[letter]}>{read})")
+    return re.compile("".join(parts))
+
+
+def _is_number(match: re.Match[str]) -> bool:
+    letter = match[2]
+    return letter is not None and letter not in "aE" and not (letter in "ML" and len(match[0]) > 2)
+
+
+def _moment(found: dict[str, str | None], fraction: datetime.timedelta) -> datetime.datetime | None:
+    """Of what was read; None if there is no such day or time."""
     month_text = found.get("month") or "1"
     try:
         month = int(month_text) if month_text.isdigit() else _MONTHS[len(month_text) > 3].index(month_text.title())
         hour = int(found.get("hour") or 0)
         if found.get("half") is not None:
-            hour = int(found["half"]) % 12 + (12 if (found.get("part") or "AM").upper() == "PM" else 0)
-        micros = int((found.get("fraction") or "").ljust(6, "0")[:6])
-        day, minute, second = (int(found.get(name) or default) for name, default in _SMALL)
-        return datetime.datetime(year, month, day, hour, minute, second, micros)
-    except ValueError:
+            hour = int(found["half"] or 0) % 12 + (12 if (found.get("part") or "AM").upper() == "PM" else 0)
+        year, day, minute, second = (int(found.get(name) or default) for name, default in _DEFAULTS)
+        return datetime.datetime(year, month, day, hour, minute, second) + fraction
+    except (ValueError, OverflowError):
         return None
 
 
-_SMALL = (("day", 1), ("minute", 0), ("second", 0))
+_DEFAULTS = (("year", 1970), ("day", 1), ("minute", 0), ("second", 0))

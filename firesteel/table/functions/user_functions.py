@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from firesteel.common.types import Row
 from firesteel.errors import TypeMismatchError, short_repr
+from firesteel.table.functions.async_calls import AsyncOptions
 from firesteel.table.functions.contracts import FunctionContext, UserDefinedFunction
 from firesteel.table.functions.registry import Datum
 from firesteel.table.functions.user_values import MisfitError, plain_list, values_to_column
@@ -21,9 +21,6 @@ from firesteel.table.types.arrow import arrow_type
 from firesteel.table.types.data_types import DataType, LocalZonedTimestampType, RowType
 
 __all__ = ["UserFunction", "fields_of", "given_lists", "series_of"]
-
-ASYNC_AT_ONCE = 10
-"""How many calls of an asynchronous function are under way at once."""
 
 
 class UserFunction:
@@ -51,6 +48,7 @@ class UserFunction:
         self.pandas = pandas
         self.deterministic = deterministic
         self.accumulator_type = accumulator_type
+        self.async_options = AsyncOptions()
         self._opened = False
 
     def __getstate__(self) -> dict[str, Any]:
@@ -103,7 +101,10 @@ class UserFunction:
         lists = given_lists(args, kinds, rows, zone)
         evaluate = self.called("eval")
         if inspect.iscoroutinefunction(evaluate):
-            results = self._awaited(evaluate, lists, rows)
+            tuples: Iterable[tuple[Any, ...]] = zip(*lists, strict=False) if lists else itertools.repeat(())
+            results = self.async_options.awaited(
+                evaluate, itertools.islice(tuples, rows), lambda index: self.row_note(lists, index)
+            )
         else:
             results = self._results(evaluate, lists, rows)
         try:
@@ -124,23 +125,6 @@ class UserFunction:
             error.add_note(self.row_note(lists, len(results)))
             raise
         return results
-
-    def _awaited(self, evaluate: Callable[..., Any], lists: list[Iterable[Any]], rows: int) -> list[Any]:
-        async def everything() -> list[Any]:
-            turns = asyncio.Semaphore(ASYNC_AT_ONCE)
-
-            async def one(index: int, row: tuple[Any, ...]) -> Any:
-                async with turns:
-                    try:
-                        return await evaluate(*row)
-                    except Exception as error:
-                        error.add_note(self.row_note(lists, index))
-                        raise
-
-            tuples = zip(*lists, strict=False) if lists else itertools.repeat(())
-            return list(await asyncio.gather(*(one(i, row) for i, row in enumerate(itertools.islice(tuples, rows)))))
-
-        return asyncio.run(everything())
 
     def _of_series(self, args: Sequence[Datum], kinds: Sequence[DataType], rows: int, zone: str) -> pa.Array:
         import pandas as pd
@@ -302,12 +286,15 @@ def given_lists(args: Sequence[Datum], kinds: Sequence[DataType], rows: int, zon
 
 
 def series_of(column: pa.Array, kind: DataType, zone: str) -> Any:
-    """A column as pandas functions get it: a Series, of a row a DataFrame of its fields."""
+    """A column as pandas functions get it: a Series, of a row a DataFrame of its fields. Of a row inside a row the
+    fields stand beside the others, as in PyFlink."""
     import pandas as pd
 
     if isinstance(kind, RowType):
         parts = zip(column.flatten(), kind.fields, strict=True)
-        return pd.concat([series_of(part, each.data_type, zone).rename(each.name) for part, each in parts], axis=1)
+        columns = [(series_of(part, each.data_type, zone), each) for part, each in parts]
+        named = [found if isinstance(found, pd.DataFrame) else found.rename(each.name) for found, each in columns]
+        return pd.concat(named, axis=1)
     series = column.to_pandas(date_as_object=True)
     return series.dt.tz_convert(zone) if isinstance(kind, LocalZonedTimestampType) else series
 

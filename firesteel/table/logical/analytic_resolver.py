@@ -9,10 +9,10 @@ from firesteel.table.functions.binding import cast_to
 from firesteel.table.logical.analytic_windows import RANKING, AnalyticWindow, Frame, Offset
 from firesteel.table.logical.expression_resolver import ExpressionResolver
 from firesteel.table.logical.expressions import AggregateCall, Expression, InputRef, Literal, rewrite
+from firesteel.table.logical.first_rows import extended, place_of
 from firesteel.table.logical.grouping import AggregateResolver, has_over
 from firesteel.table.logical.over_windows import AFTER, OverResolver
 from firesteel.table.logical.plan import Plan, SortOrder
-from firesteel.table.logical.ranking import extended, place_of
 from firesteel.table.logical.scope import Scope
 from firesteel.table.sql import syntax
 from firesteel.table.types.data_types import (
@@ -112,7 +112,7 @@ class AnalyticResolver(OverResolver):
         places = [place_of(args[0], self._columns)]
         if len(args) > 2:
             if common_type([args[0].type, args[2].type]) is None:
-                raise self.invalid(node.args[2], f"{name}: {args[2].type} is no default for {args[0].type}.")
+                raise self.invalid(node.args[2], f"{name}: {args[2].type} is not a default for {args[0].type}.")
             # The default becomes what the value is, also where it is wider.
             default = cast_to(args[2], args[0].type)
             kind = args[0].type.with_nullability(args[0].type.is_nullable or default.type.is_nullable)
@@ -197,8 +197,8 @@ class AnalyticResolver(OverResolver):
         return rewrite(expression, place)
 
 
-class GroupedAnalyticResolver(AnalyticResolver):
-    """The same, where rows are groups: what is outside of OVER is resolved over these."""
+class GroupedOverResolver(OverResolver):
+    """Functions with OVER whose rows are groups: what is outside of OVER is resolved over these."""
 
     def __init__(
         self, plan: Plan, groups: AggregateResolver, windows: tuple[tuple[str, syntax.Over], ...], text: str | None
@@ -209,6 +209,10 @@ class GroupedAnalyticResolver(AnalyticResolver):
 
     def resolve(self, node: syntax.Node) -> Expression:
         return super().resolve(node) if has_over(node) else self._groups.resolve(node)
+
+
+class GroupedAnalyticResolver(GroupedOverResolver, AnalyticResolver):
+    """The same in batch mode."""
 
 
 _SHARES = ("PERCENT_RANK", "CUME_DIST")

@@ -24,7 +24,7 @@ from firesteel.table.types.data_types import (
     RowType,
 )
 
-__all__ = ["correlated", "lateral", "lateral_join", "makes_rows", "rows_of_user"]
+__all__ = ["check_lateral", "correlated", "lateral", "lateral_join", "makes_rows", "rows_of_user"]
 
 
 def makes_rows(node: syntax.Node) -> bool:
@@ -48,13 +48,19 @@ def lateral(node: syntax.Node, left: Plan, scope: Scope, kind: str, text: str | 
     return plan, scope.beside(Scope.of(columns, node.alias), width)
 
 
-def lateral_join(node: syntax.Join, left: Plan, scope: Scope, text: str | None) -> tuple[Plan, Scope]:
-    """``a CROSS JOIN UNNEST(a.b)``, ``a LEFT JOIN LATERAL TABLE(f(a.b)) ON TRUE``."""
+def check_lateral(node: syntax.Join, text: str | None) -> str:
+    """The kind of a join whose right side is made of the left one: INNER or LEFT."""
     kind = "INNER" if node.kind in ("CROSS", "COMMA") else node.kind
     if kind not in ("INNER", "LEFT") or node.natural or node.using:
         what = "NATURAL JOIN and USING" if kind in ("INNER", "LEFT") else f"{kind} JOIN"
         message = f"{what} cannot be used with rows that are made of the left side: CROSS, INNER and LEFT JOIN can."
         raise SqlValidationError(message, text, node.span)
+    return kind
+
+
+def lateral_join(node: syntax.Join, left: Plan, scope: Scope, text: str | None) -> tuple[Plan, Scope]:
+    """``a CROSS JOIN UNNEST(a.b)``, ``a LEFT JOIN LATERAL TABLE(f(a.b)) ON TRUE``."""
+    kind = check_lateral(node, text)
     plan, whole = lateral(node.right, left, scope, kind, text)
     if node.condition is None:
         return plan, whole
@@ -96,7 +102,9 @@ def _rows_of_call(node: syntax.Node, resolver: ExpressionResolver) -> Call:
 def rows_of_user(user: UserFunction, args: Sequence[Expression]) -> Call:
     """A call of a table function."""
     if user.kind != "table":
-        raise FunctionError(f"{user.name} is no table function: it gives one value, and is called in SELECT or WHERE.")
+        raise FunctionError(
+            f"{user.name} is not a table function: it gives one value, and is called in SELECT or WHERE."
+        )
     return UserCall(user, fitted_arguments(user, args), user.result_type)
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from firesteel.table.logical.expressions import Call, Expression, InputRef, OuterRef, columns_of, parts_of, rewrite
+from firesteel.table.logical.first_rows import first_rows
 from firesteel.table.logical.joins import all_of, conjuncts, joined
-from firesteel.table.logical.plan import Aggregate, Filter, Join, Plan, Project, unique_names
+from firesteel.table.logical.plan import Aggregate, Filter, Join, Plan, Project, RowNumber, Sort, unique_names
 from firesteel.table.types.data_types import BooleanType, DataType
 
 __all__ = ["CorrelationError", "Pulled", "equalities", "is_correlated", "map_outer", "pulled"]
@@ -87,8 +88,12 @@ def pulled(plan: Plan) -> Pulled:
         return _of_aggregate(plan)
     if isinstance(plan, Join) and plan.kind == "INNER":
         return _of_join(plan)
-    if isinstance(plan, Join) and plan.kind in ("SEMI", "ANTI") and not is_correlated(plan.right):
-        return _of_semi_join(plan)
+    if isinstance(plan, Join) and plan.kind in ("SEMI", "ANTI", "LEFT") and not is_correlated(plan.right):
+        return _of_left_side(plan)
+    if isinstance(plan, RowNumber):
+        return _of_row_number(plan)
+    if isinstance(plan, Sort) and plan.limit is not None:
+        return pulled(first_rows(plan))
     raise CorrelationError(f"a reference to the query around inside {type(plan).__name__}")
 
 
@@ -132,7 +137,7 @@ def equalities(conditions: tuple[Expression, ...]) -> list[tuple[Expression, Exp
     for each in conditions:
         pair = _equality(each)
         if pair is None:
-            raise CorrelationError("a comparison with the query around that is no equality, below an aggregate,")
+            raise CorrelationError("a comparison with the query around that is not an equality, below an aggregate")
         found.append(pair)
     return found
 
@@ -148,14 +153,7 @@ def _equality(condition: Expression) -> tuple[Expression, Expression] | None:
 def _of_aggregate(plan: Aggregate) -> Pulled:
     below = pulled(plan.input)
     pairs = equalities(below.conditions)
-    expressions: list[Expression] = list(below.plan.refs())
-    places = []
-    for own, _ in pairs:
-        if own not in expressions:
-            expressions.append(own)
-        places.append(expressions.index(own))
-    names = unique_names([*below.plan.names, *(f"$k{at}" for at in range(len(expressions) - len(below.plan.names)))])
-    source = below.plan if len(names) == len(below.plan.names) else Project(below.plan, tuple(expressions), names)
+    source, places = _with_columns(below.plan, [own for own, _ in pairs])
     added = [place for place in dict.fromkeys(places) if place not in plan.keys]
     keys = (*plan.keys, *added)
     width = len(plan.keys)
@@ -209,16 +207,11 @@ def _of_join(plan: Join) -> Pulled:
     order = [*refs[:width], *first_right, *added_left, *refs[grown + len(plan.right.names) :]]
     if order == refs:
         return Pulled(whole, tuple(conditions))
-    names = unique_names([whole.names[each.index] for each in order])
-    place = {each.index: at for at, each in enumerate(order)}
-
-    def reordered(part: Expression) -> Expression | None:
-        return InputRef(place[part.index], part.type) if isinstance(part, InputRef) else None
-
-    return Pulled(Project(whole, tuple(order), names), tuple(rewrite(each, reordered) for each in conditions))
+    return _reordered(whole, order, tuple(conditions))
 
 
-def _of_semi_join(plan: Join) -> Pulled:
+def _of_left_side(plan: Join) -> Pulled:
+    """A join whose rows are those of its left side, each of them there or not, or with others beside it."""
     if plan.condition is not None and _is_outer(plan.condition):
         raise CorrelationError("a reference to the query two levels around")
     left = pulled(plan.left)
@@ -230,6 +223,46 @@ def _of_semi_join(plan: Join) -> Pulled:
         return None
 
     condition = rewrite(plan.condition, moved) if plan.condition is not None else None
-    return Pulled(
-        replace(plan, left=left.plan, condition=condition, column_names=left.plan.names), tuple(left.conditions)
+    names = left.plan.names if plan.kind != "LEFT" else unique_names([*left.plan.names, *plan.right.names])
+    whole = replace(plan, left=left.plan, condition=condition, column_names=names)
+    if plan.kind != "LEFT" or grown == width:
+        return Pulled(whole, left.conditions)
+    refs = whole.refs()
+    return _reordered(whole, [*refs[:width], *refs[grown:], *refs[width:grown]], left.conditions)
+
+
+def _of_row_number(plan: RowNumber) -> Pulled:
+    """Places among the rows for each row of the query around: what ties them to it are further keys."""
+    below = pulled(plan.input)
+    pairs = equalities(below.conditions)
+    source, places = _with_columns(below.plan, [own for own, _ in pairs])
+    partition = tuple(dict.fromkeys((*plan.partition, *places)))
+    numbered = RowNumber(source, partition, plan.order, plan.number_name)
+    refs, width = numbered.refs(), len(plan.input.names)
+    conditions = tuple(
+        Call("=", (refs[place], other), _equal_type(own, other))
+        for (own, other), place in zip(pairs, places, strict=True)
     )
+    return _reordered(numbered, [*refs[:width], refs[-1], *refs[width:-1]], conditions)
+
+
+def _with_columns(plan: Plan, expressions: list[Expression]) -> tuple[Plan, list[int]]:
+    """The relation with columns for expressions behind its own, and where these are."""
+    columns: list[Expression] = list(plan.refs())
+    columns += [each for each in dict.fromkeys(expressions) if each not in columns]
+    places = [columns.index(each) for each in expressions]
+    added = len(columns) - len(plan.names)
+    if not added:
+        return plan, places
+    return Project(plan, tuple(columns), unique_names([*plan.names, *(f"$k{at}" for at in range(added))])), places
+
+
+def _reordered(plan: Plan, order: list[InputRef], conditions: tuple[Expression, ...]) -> Pulled:
+    """The columns in another order, and conditions over them."""
+    place = {each.index: at for at, each in enumerate(order)}
+
+    def moved(part: Expression) -> Expression | None:
+        return InputRef(place[part.index], part.type) if isinstance(part, InputRef) else None
+
+    names = unique_names([plan.names[each.index] for each in order])
+    return Pulled(Project(plan, tuple(order), names), tuple(rewrite(each, moved) for each in conditions))

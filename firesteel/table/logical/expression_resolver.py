@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from firesteel.errors import ProgramError
 from firesteel.table.functions.aggregates import KNOWN_AGGREGATES
-from firesteel.table.functions.binding import FunctionError, bind, cast_to
+from firesteel.table.functions.binding import FunctionError, bind, cast_to, unknown_function, with_text_read
 from firesteel.table.functions.casts import can_cast
+from firesteel.table.functions.registry import find
 from firesteel.table.logical.expressions import Call, Expression, InputRef, Literal, OuterRef, Subquery, rewrite
 from firesteel.table.logical.json_calls import JSON_CALLS, json_call
-from firesteel.table.logical.literals import constant, interval
+from firesteel.table.logical.literals import LEAST, constant, interval
+from firesteel.table.logical.periods import overlaps
 from firesteel.table.logical.quantified import CONTRARY, compared_with_any
 from firesteel.table.logical.scope import Scope, UnknownNameError, field_of
 from firesteel.table.logical.user_calls import user_call
@@ -25,13 +27,14 @@ from firesteel.table.types.data_types import (
     CharType,
     DataType,
     IntegralType,
+    IntType,
     MapType,
     NullType,
     RowField,
     RowType,
     VarCharType,
 )
-from firesteel.table.types.derivation import common_type, is_text
+from firesteel.table.types.derivation import common_type, is_text, printable
 
 __all__ = ["Around", "ExpressionResolver"]
 
@@ -133,15 +136,21 @@ class ExpressionResolver:
     # Operators.
 
     def _unary(self, node: syntax.Unary) -> Expression:
-        operand = self.resolve(node.operand)
+        inner = node.operand
+        if node.operator == "-" and isinstance(inner, syntax.Constant) and inner.kind == "number":
+            least = LEAST.get(-inner.value)
+            if least is not None:
+                return least
+        operand = self.resolve(inner)
         if node.operator == "NOT":
             return self.bound(node, "NOT", [operand])
         if node.operator == "+":
             return operand
         if isinstance(operand, Literal) and not isinstance(operand.value, str | bool | None) and operand.value:
-            # The least INT and BIGINT are written with a minus in front of a number that is one too large.
             value = -operand.value
-            if isinstance(operand.type, IntegralType) or value not in (-(2**31), -(2**63)):
+            if -value in LEAST:
+                return self._constant(syntax.Constant("number", value, span=node.span))
+            if isinstance(operand.type, IntegralType) or value not in LEAST:
                 return Literal(value, operand.type)
         return self.bound(node, "NEGATE", [operand])
 
@@ -149,8 +158,15 @@ class ExpressionResolver:
         if node.operator in ("AND", "OR"):
             return self._junction(node)
         if node.operator == "OVERLAPS":
-            raise self.unsupported(node, "OVERLAPS")
-        return self.bound(node, node.operator, [self.resolve(node.left), self.resolve(node.right)])
+            try:
+                return overlaps(node.left, node.right, self.resolve)
+            except FunctionError as error:
+                raise self.invalid(node, str(error)) from None
+        left, right = self.resolve(node.left), self.resolve(node.right)
+        if node.operator == "+" and self.text is None and is_text(left.type) and printable(right.type):
+            # The Table API's + puts texts together, SQL's does not.
+            return bind("CONCAT", [left, cast_to(right, VarCharType(MAX_LENGTH))])
+        return self.bound(node, node.operator, [left, right])
 
     def _junction(self, node: syntax.Binary) -> Expression:
         """a AND b AND c is one call, however many there are."""
@@ -189,7 +205,7 @@ class ExpressionResolver:
                     "IN", [cast_to(value, common), *[each for each in constants if each is not None]]
                 )
                 return bind("NOT", [found]) if node.negated else found
-        equal = [self.bound(node, "=", [value, item]) for item in items]
+        equal = [self.bound(node, "=", with_text_read(value, item)) for item in items]
         found = equal[0] if len(equal) == 1 else bind("OR", equal)
         return bind("NOT", [found]) if node.negated else found
 
@@ -322,6 +338,8 @@ class ExpressionResolver:
         if isinstance(kind, ArrayType):
             if not isinstance(index.type, IntegralType):
                 raise self.invalid(node.index, f"An array is accessed by a whole number, got {index.type}.")
+            if isinstance(index, Literal) and isinstance(index.value, int) and index.value < 1:
+                raise self.invalid(node.index, f"The elements of an array are counted from 1, got {index.value}.")
             return Call("ITEM", (operand, index), kind.element_type.nullable())
         if isinstance(kind, MapType):
             return Call("ITEM", (operand, cast_to(index, kind.key_type)), kind.value_type.nullable())
@@ -336,6 +354,9 @@ class ExpressionResolver:
 
     def _function(self, node: syntax.FunctionCall) -> Expression:
         name = node.name.parts[-1].upper()
+        if name == "SUM0" and node.user is None and self.text is None:
+            total = self.resolve(replace(node, name=syntax.Name(("SUM",), span=node.name.span)))
+            return self.call(node, "COALESCE", [total, Literal(0, IntType(is_nullable=False))])
         if node.over is not None:
             return self.over(node, name)
         if node.user is not None:
@@ -350,11 +371,16 @@ class ExpressionResolver:
         if node.clauses:
             raise self.unsupported(node, f"{name} with {node.clauses[0][0]}")
         if node.distinct or node.filter is not None or node.order:
-            raise self.invalid(node, f"{name} is no aggregate: DISTINCT, FILTER and ORDER BY have no meaning for it.")
+            raise self.invalid(
+                node, f"{name} is not an aggregate: DISTINCT, FILTER and ORDER BY have no meaning for it."
+            )
         if name in _WINDOWS:
             raise self.invalid(node, f"{name} belongs to the window of the same name in GROUP BY.")
-        args = [self.resolve(argument) for argument in node.args]
-        return self.call(node, _ALIASES.get(name, name), args)
+        name = _ALIASES.get(name, name)
+        if find(name) is None and name != "TYPEOF":
+            # Told before anything is said about the arguments.
+            raise self.invalid(node, str(unknown_function(name)))
+        return self.call(node, name, [self.resolve(argument) for argument in node.args])
 
     def _user_function(self, node: syntax.FunctionCall) -> Expression:
         user = node.user
@@ -369,7 +395,7 @@ class ExpressionResolver:
             raise self.invalid(node, f"{user.name} gives rows for a group: it is called with flat_aggregate().")
         if node.distinct or node.filter is not None or node.order:
             raise self.invalid(
-                node, f"{user.name} is no aggregate: DISTINCT, FILTER and ORDER BY have no meaning for it."
+                node, f"{user.name} is not an aggregate: DISTINCT, FILTER and ORDER BY have no meaning for it."
             )
         return user_call(user, [self.resolve(argument) for argument in node.args])
 
@@ -448,6 +474,8 @@ _HANDLERS: dict[type, Handler] = {
     syntax.Interval: ExpressionResolver._constant,
     syntax.Symbol: ExpressionResolver._symbol,
     syntax.Star: ExpressionResolver._star,
+    # An alias inside an expression means nothing, as in Flink.
+    syntax.SelectItem: lambda self, node: self.resolve(node.expression),
     syntax.Unary: ExpressionResolver._unary,
     syntax.Binary: ExpressionResolver._binary,
     syntax.Between: ExpressionResolver._between,

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from firesteel.table.logical.expressions import Expression, InputRef
+from firesteel.table.logical.first_rows import extended, place_of
 from firesteel.table.logical.plan import Plan, WindowTable
-from firesteel.table.logical.ranking import extended, place_of
 from firesteel.table.logical.time_attributes import time_attribute
-from firesteel.table.logical.windows import milliseconds_of
+from firesteel.table.logical.windows import milliseconds_of, with_times
 from firesteel.table.sql import syntax
 from firesteel.table.sql.errors import SqlValidationError
 from firesteel.table.types.data_types import LocalZonedTimestampType, TimestampType
@@ -47,13 +47,17 @@ def group_window_table(
     keys: Sequence[Expression],
     node: syntax.Node,
     text: str | None,
+    streaming: bool = True,
 ) -> WindowTable:
-    """The relation with the windows of its rows. ``keys``: what sessions are made for, each for itself."""
-    if not isinstance(time, InputRef) or time_attribute(plan, time.index) is None:
-        message = "A window is of a time attribute: a column with WATERMARK FOR, or PROCTIME()."
-        raise SqlValidationError(message, text, node.span)
+    """The relation with the windows of its rows. ``keys``: what sessions are made for, each for itself. In batch mode
+    all rows are there, so that any time will do."""
+    if not isinstance(time, InputRef) or (streaming and time_attribute(plan, time.index) is None):
+        expected = "a time attribute: a column with WATERMARK FOR, or PROCTIME()" if streaming else "a column of times"
+        raise SqlValidationError(f"A window is of {expected}.", text, node.span)
     if not isinstance(time.type, TimestampType | LocalZonedTimestampType):
         raise SqlValidationError(f"Windows need a TIMESTAMP(3), got {time.type}.", text, node.span)
+    if not streaming:
+        plan = with_times(plan, time)
     names = GROUP_WINDOWS[kind]
     if len(spans) != len(names):
         message = f"{kind} takes a time and {' and '.join(name.lower() for name in names)}."

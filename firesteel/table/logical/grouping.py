@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -20,7 +20,7 @@ from firesteel.table.sql import syntax
 from firesteel.table.sql.errors import SqlError
 from firesteel.table.types.data_types import BigIntType, DataType, RowField, RowType
 
-__all__ = ["AggregateResolver", "has_aggregates", "has_over"]
+__all__ = ["AggregateResolver", "aggregate_calls", "has_aggregates", "has_over"]
 
 
 class AggregateResolver(ExpressionResolver):
@@ -266,23 +266,36 @@ class AggregateResolver(ExpressionResolver):
 
 def has_aggregates(node: object) -> bool:
     """Whether an aggregate stands in what was written, outside of queries inside it."""
+    return any(True for _ in aggregate_calls(node))
+
+
+def aggregate_calls(node: object, others: Collection[str] = ()) -> Iterator[syntax.FunctionCall]:
+    """The aggregates in what was written, and calls of ``others``, in their order, outside of queries inside it."""
     if isinstance(node, tuple):
-        return any(map(has_aggregates, node))
+        for each in node:
+            yield from aggregate_calls(each, others)
+        return
     if not isinstance(node, syntax.Node) or isinstance(node, syntax.Query):
-        return False
+        return
     if isinstance(node, syntax.FunctionCall) and node.over is None:
-        known = node.name.parts[-1].upper() in KNOWN_AGGREGATES if node.user is None else node.user.kind == "aggregate"
-        if known:
-            return True
+        name = node.name.parts[-1].upper()
+        known = name in KNOWN_AGGREGATES if node.user is None else node.user.kind == "aggregate"
+        if known or name in others:
+            yield node
+            return
     if isinstance(node, syntax.Binary):
         # Chains may be long, and they lean to the left.
+        rights: list[syntax.Node] = []
         current: syntax.Node = node
         while isinstance(current, syntax.Binary):
-            if has_aggregates(current.right):
-                return True
+            rights.append(current.right)
             current = current.left
-        return has_aggregates(current)
-    return any(has_aggregates(getattr(node, each.name)) for each in fields(node) if each.name not in ("span", "user"))
+        yield from aggregate_calls(current, others)
+        yield from aggregate_calls(tuple(reversed(rights)), others)
+        return
+    for part in fields(node):
+        if part.name not in ("span", "user"):
+            yield from aggregate_calls(getattr(node, part.name), others)
 
 
 def has_over(node: object) -> bool:

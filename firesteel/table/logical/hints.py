@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -49,15 +49,27 @@ class Hints:
 
     def state_ttl(self, relation: syntax.Node | None) -> int | None:
         """How long the state of a relation is kept, in milliseconds; None if no hint says so."""
-        name = _name(relation)
         for hint in self._of("STATE_TTL"):
             for key, value in hint.options:
-                if key == name:
+                if _is_called(relation, key):
                     try:
                         return parse_duration_ms(value)
                     except ConfigurationError as error:
                         raise SqlValidationError(f"STATE_TTL: {error}", self._text, hint.span) from None
         return None
+
+    def check_state_ttl(self, source: syntax.Node | None) -> None:
+        """Refuses times for what the SELECT, which joins or groups, does not read."""
+        relations = list(_relations(source))
+        for hint in self._of("STATE_TTL"):
+            for key, _ in hint.options:
+                if not any(_is_called(relation, key) for relation in relations):
+                    names = [name for relation in relations if (name := _name(relation)) is not None]
+                    message = (
+                        f"STATE_TTL: the query reads no table {key}.{near_names(key, names)} A table with another name "
+                        "(AS) is called by that one."
+                    )
+                    raise SqlValidationError(message, self._text, hint.span)
 
     def lookup(self, table: syntax.TableName) -> tuple[tuple[str, str], ...]:
         """The options of LOOKUP for a table."""
@@ -76,6 +88,22 @@ def _name(relation: syntax.Node | None) -> str | None:
     if relation.alias is not None:
         return relation.alias
     return relation.name.parts[-1] if isinstance(relation, syntax.TableName) else None
+
+
+def _is_called(relation: syntax.Node | None, key: str) -> bool:
+    """By its name or, if it has no other one, by its path."""
+    if isinstance(relation, syntax.TableName) and relation.alias is None:
+        parts = relation.name.parts
+        return tuple(key.split(".")[-len(parts) :]) == parts or key == parts[-1]
+    return key == _name(relation)
+
+
+def _relations(source: syntax.Node | None) -> Iterator[syntax.Node]:
+    if isinstance(source, syntax.Join):
+        yield from _relations(source.left)
+        yield from _relations(source.right)
+    elif source is not None:
+        yield source
 
 
 def with_state_ttl(plan: Plan, ttl: Sequence[int | None]) -> Plan:

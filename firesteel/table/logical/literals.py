@@ -6,9 +6,12 @@ import datetime
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
+
 from firesteel.table.functions.reading import read_date, read_time, read_timestamp
 from firesteel.table.logical.expressions import Literal
 from firesteel.table.sql.syntax import Constant, Interval
+from firesteel.table.types.arrow import arrow_type
 from firesteel.table.types.data_types import (
     MAX_LENGTH,
     MAX_PRECISION,
@@ -21,18 +24,27 @@ from firesteel.table.types.data_types import (
     DayTimeIntervalType,
     DecimalType,
     DoubleType,
+    IntegralType,
     IntType,
     LocalZonedTimestampType,
     NullType,
+    NumericType,
     TimestampType,
     TimeType,
+    VarCharType,
     YearMonthIntervalType,
 )
+from firesteel.table.types.derivation import is_binary
 
-__all__ = ["constant", "interval", "python_literal"]
+__all__ = ["LEAST", "constant", "interval", "python_literal"]
 
 _MILLIS = {"DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000, "SECOND": 1000}
 _UNITS = ("DAY", "HOUR", "MINUTE", "SECOND")
+LEAST = {
+    -(2**31): Literal(-(2**31), IntType(is_nullable=False)),
+    -(2**63): Literal(-(2**63), BigIntType(is_nullable=False)),
+}
+"""The least INT and BIGINT are written with a minus in front of a number that is one too large for the type."""
 
 
 def constant(node: Constant) -> Literal:
@@ -49,6 +61,8 @@ def constant(node: Constant) -> Literal:
     if kind == "python":
         return value if isinstance(value, Literal) else python_literal(value)
     if kind == "number":
+        if isinstance(value, int) and value >= 2**63:
+            raise ValueError(f"{value} is too large for a BIGINT. With a point it is a DECIMAL: {value}.0.")
         return _number(value)
     return _temporal(kind, value)
 
@@ -75,17 +89,17 @@ def _temporal(kind: str, text: str) -> Literal:
     if kind == "date":
         day = read_date(text) if text.count("-") == 2 else None
         if day is None:
-            raise ValueError(f"DATE '{text}' is no date: it is written DATE '2024-12-31'.")
+            raise ValueError(f"DATE '{text}' is not a date: it is written DATE '2024-12-31'.")
         return Literal(day, DateType(is_nullable=False))
     digits = len(text.partition(".")[2])
     if kind == "time":
         clock = read_time(text)
         if clock is None:
-            raise ValueError(f"TIME '{text}' is no time: it is written TIME '23:59:59'.")
+            raise ValueError(f"TIME '{text}' is not a time: it is written TIME '23:59:59'.")
         return Literal(clock, TimeType(min(digits, 3), is_nullable=False))
     nanos = read_timestamp(text, 9) if " " in text.strip() else None
     if nanos is None:
-        raise ValueError(f"TIMESTAMP '{text}' is no timestamp: it is written TIMESTAMP '2024-12-31 23:59:59.999'.")
+        raise ValueError(f"TIMESTAMP '{text}' is not a timestamp: it is written TIMESTAMP '2024-12-31 23:59:59.999'.")
     return Literal(_moment(nanos), TimestampType(min(digits, 9), is_nullable=False))
 
 
@@ -112,7 +126,7 @@ def interval(node: Interval) -> Literal:
             return Literal(-months if negative else months, YearMonthIntervalType("MONTH", is_nullable=False))
         millis = _millis(text, node.unit, node.to or node.unit)
     except (ValueError, IndexError):
-        raise ValueError(f"'{node.text}' is no interval {resolution}.") from None
+        raise ValueError(f"'{node.text}' is not an interval {resolution}.") from None
     span = datetime.timedelta(milliseconds=-millis if negative else millis)
     return Literal(span, DayTimeIntervalType("SECOND", is_nullable=False))
 
@@ -145,7 +159,7 @@ def python_literal(value: Any, kind: DataType | None = None) -> Literal:
     CHAR(2) NOT NULL DOUBLE NOT NULL
     """
     if kind is not None:
-        return Literal(value, kind)
+        return Literal(_fitted(value, kind), kind)
     if value is None:
         return Literal(None, NullType())
     if isinstance(value, bool):
@@ -166,3 +180,33 @@ def python_literal(value: Any, kind: DataType | None = None) -> Literal:
     if isinstance(value, datetime.timedelta):
         return Literal(value, DayTimeIntervalType(is_nullable=False))
     raise ValueError(f"lit() takes numbers, text, bytes, dates and times, got {type(value).__name__}.")
+
+
+def _fitted(value: Any, kind: DataType) -> Any:
+    """A value for a type, which is refused here, not when the job runs, if it is none of it."""
+    if value is None:
+        if not kind.is_nullable:
+            raise ValueError(f"None is no value of {kind}: use null_of() of a type that may be NULL.")
+        return None
+    if isinstance(value, str) and isinstance(kind, CharType | VarCharType):
+        # Flink cuts what is too long.
+        return value[: kind.length]
+    misfit = isinstance(value, bool) != isinstance(kind, BooleanType)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        # Arrow would cut fractions, and count days and microseconds.
+        misfit = not isinstance(kind, NumericType | YearMonthIntervalType) or (
+            isinstance(value, float) and isinstance(kind, IntegralType)
+        )
+    if isinstance(value, str | bytes):
+        misfit = isinstance(value, str) or not is_binary(kind)
+    if isinstance(value, datetime.datetime):
+        misfit = isinstance(kind, DateType)
+    try:
+        pa.array([value], arrow_type(kind))
+    except (pa.ArrowException, ArithmeticError, TypeError, ValueError):
+        misfit = True
+    if isinstance(value, list | tuple | dict):
+        raise ValueError(f"lit() takes no {type(value).__name__}: use array(), map_() or row().")
+    if misfit:
+        raise ValueError(f"lit() of {kind} takes a value of this type, got {type(value).__name__} {value!r}. Cast it.")
+    return value

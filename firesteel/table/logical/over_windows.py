@@ -12,8 +12,9 @@ from firesteel.table.functions.binding import FunctionError, cast_to
 from firesteel.table.functions.evaluation import Evaluator
 from firesteel.table.logical.expression_resolver import ExpressionResolver
 from firesteel.table.logical.expressions import AggregateCall, Expression, InputRef, Literal, columns_of, rewrite
+from firesteel.table.logical.first_rows import extended, place_of
 from firesteel.table.logical.plan import OverWindow, Plan, RowNumber, SortedWindow, SortOrder
-from firesteel.table.logical.ranking import extended, order_columns, place_of
+from firesteel.table.logical.ranking import order_columns
 from firesteel.table.logical.scope import Scope
 from firesteel.table.logical.time_attributes import time_attribute
 from firesteel.table.logical.user_calls import fitted_arguments
@@ -134,7 +135,7 @@ class OverResolver(ExpressionResolver):
             raise self.invalid(frame, f"{name}() has no ROWS or RANGE.")
         (start, side), end = frame.start, frame.end
         if side == "FOLLOWING" or (end is not None and end[1] != "CURRENT ROW"):
-            raise self.invalid(frame, "OVER of a stream ends at the CURRENT ROW: what follows is not there yet.")
+            raise self.invalid(frame, "OVER of a stream ends at the CURRENT ROW: what follows is not supported yet.")
         if side == "CURRENT ROW":
             return frame.rows, 0
         if start is None:
@@ -192,7 +193,7 @@ class OverResolver(ExpressionResolver):
     def _user_call(self, node: syntax.FunctionCall) -> AggregateCall:
         user = node.user
         if user.kind != "aggregate":
-            raise self.invalid(node, f"{user.name} is no aggregate: OVER has no meaning for it.")
+            raise self.invalid(node, f"{user.name} is not an aggregate: OVER has no meaning for it.")
         if node.distinct:
             raise self.unsupported(node, f"{user.name} of DISTINCT values over a window")
         try:
@@ -225,7 +226,7 @@ class OverResolver(ExpressionResolver):
 
     def _constant_of(self, node: syntax.Node, value: Expression, kind: DataType) -> Any:
         if any(True for _ in columns_of(value)):
-            raise self.unsupported(node, "LAG with a default that is no constant")
+            raise self.unsupported(node, "LAG with a default that is not a constant")
         if isinstance(value, Literal) and value.value is None:
             return None
         return Evaluator([cast_to(value, kind)]).columns(pa.record_batch({"one": [0]}))[0][0].as_py()

@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from firesteel.table.functions.binding import bind
 from firesteel.table.logical.expression_resolver import ExpressionResolver
-from firesteel.table.logical.expressions import Expression, InputRef, Literal
-from firesteel.table.logical.plan import Filter, Plan, Project, RowNumber, Sort, SortOrder, unique_names
+from firesteel.table.logical.expressions import Expression
+from firesteel.table.logical.first_rows import extended, place_of, unordered
+from firesteel.table.logical.plan import Plan, Project, Sort, SortOrder
 from firesteel.table.sql import syntax
-from firesteel.table.types.data_types import BigIntType
 
-__all__ = ["extended", "first_rows", "limited", "number", "order_columns", "place_of", "placed_order"]
-
-
-def number(value: int) -> Literal:
-    """A whole number as a constant."""
-    return Literal(value, BigIntType(is_nullable=False))
+__all__ = ["limited", "order_columns", "placed_order"]
 
 
 def order_columns(
@@ -38,28 +32,8 @@ def placed_order(
         last = item.descending if item.nulls_last is None else item.nulls_last
         found.append(SortOrder(place_of(expression, expressions), item.descending, last))
     if not order:
-        # All are equal, and those that came first stay.
-        found.append(SortOrder(place_of(number(0), expressions)))
+        return unordered(plan)
     return extended(plan, expressions), tuple(found)
-
-
-def first_rows(plan: Sort) -> Plan:
-    """The first rows of an order by their places in it, which is how a stream has them."""
-    order = plan.order
-    below = plan.input
-    if not order:
-        # All are equal, and those that came first stay.
-        below, order = placed_order(below, (), ())
-    numbered = RowNumber(below, (), order, "$row")
-    place = InputRef(len(numbered.names) - 1, numbered.types[-1])
-    bounds: list[Expression] = []
-    if plan.limit is not None:
-        bounds.append(bind("<=", [place, number(plan.offset + plan.limit)]))
-    if plan.offset:
-        bounds.append(bind(">", [place, number(plan.offset)]))
-    condition = bounds[0] if len(bounds) == 1 else bind("AND", bounds)
-    kept = numbered.refs()[: len(plan.names)]
-    return Project(Filter(numbered, condition), tuple(kept), plan.names)
 
 
 def limited(plan: Plan, offset: int, limit: int | None) -> Plan:
@@ -69,19 +43,3 @@ def limited(plan: Plan, offset: int, limit: int | None) -> Plan:
     if isinstance(plan, Sort) and plan.limit is None:
         return replace(plan, offset=plan.offset + offset, limit=limit)
     return Sort(plan, (), offset, limit)
-
-
-def place_of(expression: Expression, expressions: list[Expression]) -> int:
-    """Where an expression is among others; it is put behind them if it is not."""
-    if expression not in expressions:
-        expressions.append(expression)
-    return expressions.index(expression)
-
-
-def extended(plan: Plan, expressions: list[Expression]) -> Plan:
-    """The relation with more columns behind its own, which the expressions begin with."""
-    added = len(expressions) - len(plan.names)
-    if not added:
-        return plan
-    names = unique_names([*plan.names, *(f"$o{index}" for index in range(added))])
-    return Project(plan, tuple(expressions), names)

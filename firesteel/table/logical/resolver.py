@@ -5,38 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from firesteel.table.functions.binding import FunctionError, bind, cast_to
-from firesteel.table.logical.analytic_resolver import AnalyticResolver, GroupedAnalyticResolver
-from firesteel.table.logical.correlation import lateral, lateral_join, makes_rows
-from firesteel.table.logical.decorrelation import is_correlated
-from firesteel.table.logical.expression_resolver import Around, ExpressionResolver
-from firesteel.table.logical.expressions import Expression, InputRef, Subquery, parts_of, rewrite
+from firesteel.table.functions.binding import cast_to
+from firesteel.table.logical.analytic_resolver import AnalyticResolver, GroupedAnalyticResolver, GroupedOverResolver
+from firesteel.table.logical.expression_resolver import ExpressionResolver
+from firesteel.table.logical.expressions import Call, Expression
+from firesteel.table.logical.first_rows import first_rows
 from firesteel.table.logical.group_windows import GROUP_WINDOWS, GroupWindow, group_window_table
 from firesteel.table.logical.grouping import AggregateResolver, has_aggregates, has_over
 from firesteel.table.logical.grouping_sets import grouping_sets
-from firesteel.table.logical.hints import Hints, with_options, with_state_ttl
-from firesteel.table.logical.joins import all_of, joined
 from firesteel.table.logical.over_windows import OverResolver
-from firesteel.table.logical.patterns import match_recognized
-from firesteel.table.logical.plan import Plan, Project, Sort, SortOrder, Values, unique_names
-from firesteel.table.logical.ranking import first_rows, placed_order
+from firesteel.table.logical.plan import Filter, Plan, Project, Sort, SortOrder, Values, unique_names
+from firesteel.table.logical.ranking import placed_order
+from firesteel.table.logical.relation_resolver import RelationResolver, TableLookup, renamed
 from firesteel.table.logical.scope import Scope, UnknownNameError
 from firesteel.table.logical.set_operations import SET_OPERATIONS, distinct
-from firesteel.table.logical.subqueries import expanded, filtered, has_query
-from firesteel.table.logical.temporal_joins import TemporalJoinError, joined_as_of
-from firesteel.table.logical.windows import WINDOW_FUNCTIONS, window_table
+from firesteel.table.logical.subqueries import expanded, filtered
+from firesteel.table.logical.time_attributes import UNSORTABLE, in_order_of_time
 from firesteel.table.sql import syntax
-from firesteel.table.sql.errors import NotSupportedError, SqlValidationError, near_names
+from firesteel.table.sql.errors import SqlValidationError
 from firesteel.table.types.data_types import DataType, RowField, RowType
 from firesteel.table.types.derivation import common_type
 
 __all__ = ["QueryResolver", "TableLookup", "renamed"]
 
-TableLookup = Callable[[tuple[str, ...]], Plan | None]
-"""What the catalog has under a name: a scan, or the plan of a view."""
+
+WithOthers = Callable[[Sequence[syntax.Node]], Plan]
+"""A SELECT with more columns behind its own."""
 
 
-class QueryResolver:
+class QueryResolver(RelationResolver):
     """Resolves queries of one statement."""
 
     def __init__(
@@ -46,15 +43,8 @@ class QueryResolver:
         text: str | None = None,
         streaming: bool = True,
     ) -> None:
-        self._tables = tables
-        self._known = names
-        self._text = text
-        self._streaming = streaming
-        self._ctes: list[dict[str, Plan]] = []
-        self._hints = Hints(text)
-        self._outer: Scope | None = None
-        """The columns of the query around the one at hand, if it stands in an expression."""
-        self._wider: tuple[Plan, Callable[[Sequence[syntax.Node]], Plan]] | None = None
+        super().__init__(tables, names, text, streaming)
+        self._wider: tuple[Plan, WithOthers] | None = None
         """The last SELECT, and the same with more columns behind its own."""
 
     def query(self, node: syntax.Query) -> Plan:
@@ -80,11 +70,8 @@ class QueryResolver:
 
     def _ordered(self, node: syntax.Query, plan: Plan) -> Plan:
         """The rows in order, or the first of them."""
-        if self._streaming and node.limit is None:
-            if node.order:
-                message = "A stream has no end, so it cannot be sorted: ORDER BY needs a LIMIT."
-                raise self._invalid(node.order[0], message)
-            raise self._invalid(node.offset or node, "OFFSET needs a LIMIT in a stream.")
+        if self._streaming and node.limit is None and node.offset is not None:
+            raise self._invalid(node.offset, "OFFSET needs a LIMIT in a stream.")
         limit = self._count(node.limit) if node.limit is not None else None
         offset = self._count(node.offset) if node.offset is not None else 0
         ordered: Plan = plan
@@ -92,7 +79,9 @@ class QueryResolver:
         if node.order:
             ordered, order = self._order(node.order, plan)
         sort = Sort(ordered, order, offset, limit)
-        result = first_rows(sort) if self._streaming else sort
+        if self._streaming and limit is None and not in_order_of_time(ordered, order):
+            raise self._invalid(node.order[0], UNSORTABLE)
+        result = first_rows(sort) if self._streaming and limit is not None else sort
         if len(result.names) == len(plan.names):
             return result
         return Project(result, tuple(result.refs()[: len(plan.names)]), plan.names)
@@ -141,48 +130,18 @@ class QueryResolver:
         assert isinstance(node, syntax.Query)
         return self._query(node)
 
-    def _invalid(self, node: syntax.Node, message: str) -> SqlValidationError:
-        return SqlValidationError(message, self._text, node.span)
-
-    def _unsupported(self, node: syntax.Node, what: str) -> NotSupportedError:
-        return NotSupportedError(f"Not supported yet: {what}.", self._text, node.span)
-
-    # Queries in expressions.
-
-    def _around(self) -> Around:
-        return Around(self._inner_query, self._outer)
-
-    def _inner_query(self, node: syntax.Query, scope: Scope) -> Plan:
-        """The plan of a query in an expression over the columns of a scope."""
-        outer, self._outer = self._outer, scope
-        try:
-            return self._query(node)
-        finally:
-            self._outer = outer
-
-    def _query_of_on(self, node: syntax.Query, scope: Scope) -> Plan:
-        plan = self._inner_query(node, scope)
-        if is_correlated(plan):
-            raise self._unsupported(node, "a query inside ON that refers to the tables that are joined")
-        return plan
-
-    def _resolver(self, scope: Scope) -> ExpressionResolver:
-        resolver = ExpressionResolver(scope, self._text)
-        resolver.around = self._around()
-        return resolver
-
     # SELECT.
 
     def _select(self, node: syntax.Select) -> Plan:
         self._hints.begin(node.hints)
         try:
+            if isinstance(node.source, syntax.Join):
+                self._hints.check_state_ttl(node.source)
             return self._selected(node)
         finally:
             self._hints.end()
 
     def _selected(self, node: syntax.Select) -> Plan:
-        if node.qualify is not None:
-            raise self._unsupported(node.qualify, "QUALIFY")
         if node.source is None:
             plan: Plan = Values(((),), RowType(()))
             scope = Scope([])
@@ -193,7 +152,13 @@ class QueryResolver:
                 raise self._invalid(node.where, "WHERE has no aggregates: HAVING filters groups.")
             plan = filtered(plan, self._resolver(scope).condition(node.where, "WHERE"), self._text)
         grouped = node.group_by is not None or node.having is not None or any(map(has_aggregates, node.items))
-        plan = self._grouped(node, plan, scope) if grouped else self._projected(node, plan, scope)
+        if not grouped:
+            plan = self._projected(node, plan, scope)
+        elif node.qualify is not None and has_over(node.qualify):
+            raise self._unsupported(node.qualify, "functions with OVER in QUALIFY where there are groups")
+        else:
+            plan = self._grouped(node, plan, scope)
+            plan = plan if node.qualify is None else self._qualified(node.qualify, plan)
         return distinct(plan) if node.distinct else plan
 
     def _projected(self, node: syntax.Select, plan: Plan, scope: Scope) -> Plan:
@@ -210,8 +175,21 @@ class QueryResolver:
             return Project(source, tuple(whole), unique)
 
         result = with_others(())
+        if node.qualify is not None:
+            return self._qualified(node.qualify, result, with_others)
         self._wider = (result, with_others)
         return result
+
+    def _qualified(
+        self, node: syntax.Node, plan: Plan, with_others: Callable[[Sequence[syntax.Node]], Plan] | None = None
+    ) -> Plan:
+        """QUALIFY: the rows for which a condition over functions with OVER holds, or over the columns of SELECT."""
+        if with_others is None or not has_over(node):
+            condition = ExpressionResolver(Scope.of(plan, None), self._text).condition(node, "QUALIFY")
+            return Filter(plan, condition)
+        wider = with_others([node])
+        checked = Filter(wider, wider.refs()[-1])
+        return Project(checked, tuple(checked.refs()[: len(plan.names)]), plan.names)
 
     def _items(
         self, items: Sequence[syntax.SelectItem], resolver: ExpressionResolver
@@ -238,8 +216,9 @@ class QueryResolver:
         if not columns:
             raise self._invalid(node, "There is no FROM whose columns * could mean.")
         if isinstance(resolver, AggregateResolver):
-            return [(name, resolver.resolve(syntax.Name((name,), span=node.span))) for name, _ in columns]
-        return [(name, column) for name, column in columns]
+            row = node.qualifier if isinstance(columns[0][1], Call) else ()
+            return [(name, resolver.resolve(syntax.Name((*row, name), span=node.span))) for name, _ in columns]
+        return columns
 
     def _grouped(self, node: syntax.Select, plan: Plan, scope: Scope) -> Plan:
         keys, sets = grouping_sets(node.group_by or ())
@@ -258,14 +237,15 @@ class QueryResolver:
             kind = call.name.parts[-1].upper()
             inner = ExpressionResolver(scope, self._text)
             time, others = inner.resolve(call.args[0]), [inner.resolve(key) for key in keys]
-            plan = group_window_table(plan, kind, time, call.args[1:], others, call, self._text)
+            plan = group_window_table(plan, kind, time, call.args[1:], others, call, self._text, self._streaming)
             window = GroupWindow(kind, call.args)
         resolver = AggregateResolver(plan, scope, keys, self._text, self._around(), sets, window)
-        resolver.windows = None if self._streaming else node.windows
+        resolver.windows = node.windows
         expressions, names = self._items(node.items, resolver)
         if has_over(node.items):
             return self._over_groups(node, resolver, names)
         having = resolver.condition(node.having, "HAVING") if node.having is not None else None
+        self._hints.check_state_ttl(node.source)
         ttl = self._hints.state_ttl(node.source)
 
         def with_others(others: Sequence[syntax.Node]) -> Plan:
@@ -289,164 +269,12 @@ class QueryResolver:
         groups: Plan = resolver.plan()
         if having is not None:
             groups = filtered(groups, having, self._text)
-        over = GroupedAnalyticResolver(groups, resolver, node.windows, self._text)
+        kind = GroupedOverResolver if self._streaming else GroupedAnalyticResolver
+        over = kind(groups, resolver, node.windows, self._text)
         expressions = [over.resolve(item.expression) for item in node.items]
         finished = [over.finished(each) for each in expressions]
         source, whole = expanded(over.plan(), finished, self._text)
         return Project(source, tuple(whole), unique_names(names))
-
-    # FROM.
-
-    def _relation(self, node: syntax.Node) -> tuple[Plan, Scope]:
-        if isinstance(node, syntax.TableName):
-            return self._table(node)
-        if isinstance(node, syntax.DerivedTable):
-            plan = self._query(node.query)
-            plan = self._with_columns(plan, node.column_aliases, node)
-            return plan, Scope.of(plan, node.alias)
-        if isinstance(node, syntax.Join):
-            return self._join(node)
-        if isinstance(node, syntax.MatchRecognize):
-            input, scope = self._relation(node.input)
-            found: Plan = match_recognized(node, input, scope, self._text)
-            found = self._with_columns(found, node.column_aliases, node)
-            return found, Scope.of(found, node.alias)
-        if isinstance(node, syntax.TableFunction) and node.call.name.parts[-1].upper() in WINDOW_FUNCTIONS:
-            windows: Plan = window_table(node.call, self._table_argument, self._text)
-            windows = self._with_columns(windows, node.column_aliases, node)
-            return windows, Scope.of(windows, node.alias)
-        if makes_rows(node):
-            return lateral(node, Values(((),), RowType(())), Scope([]), "INNER", self._text)
-        what: dict[type, str] = {syntax.TableFunction: "table functions and windows"}
-        raise self._unsupported(node, what.get(type(node), type(node).__name__))
-
-    def _table_argument(self, node: syntax.TableArgument) -> Plan:
-        if node.order:
-            raise self._unsupported(node, "ORDER BY of a table argument")
-        if isinstance(node.table, syntax.Query):
-            return self._query(node.table)
-        assert isinstance(node.table, syntax.Name)
-        return self._named(node.table)
-
-    def _join(self, node: syntax.Join) -> tuple[Plan, Scope]:
-        left, left_scope = self._relation(node.left)
-        if isinstance(node.right, syntax.TableName) and node.right.as_of is not None:
-            return self._join_as_of(node, node.right, left, left_scope)
-        if makes_rows(node.right):
-            return lateral_join(node, left, left_scope, self._text)
-        right, right_scope = self._relation(node.right)
-        scope = left_scope.beside(right_scope, len(left.names))
-        kind = "INNER" if node.kind in ("CROSS", "COMMA") else node.kind
-        condition: Expression | None = None
-        if node.natural or node.using:
-            return self._using(node, kind, (left, left_scope), (right, right_scope))
-        if node.condition is not None:
-            resolver = ExpressionResolver(scope, self._text)
-            resolver.around = Around(self._query_of_on, self._outer)
-            condition = resolver.condition(node.condition, "ON")
-        elif node.kind not in ("CROSS", "COMMA"):
-            raise self._invalid(node, f"{node.kind} JOIN needs a condition: ON ....")
-        plan = self._joined_on(left, right, kind, condition, node)
-        plan = with_state_ttl(plan, [self._hints.state_ttl(side) for side in (node.left, node.right)])
-        return plan, scope.retyped(plan.types)
-
-    def _joined_on(self, left: Plan, right: Plan, kind: str, condition: Expression | None, node: syntax.Join) -> Plan:
-        """A query inside the condition stands for a value that is the same for all rows: it is a column of the left
-        side, until they are joined."""
-        width = len(left.names)
-        if condition is None or not has_query(condition):
-            return joined(left, right, kind, condition)
-        queries = [part for part in parts_of(condition) if isinstance(part, Subquery)]
-        if any(query.kind == "IN" for query in queries):
-            raise self._unsupported(node, "IN with a query inside ON")
-        wider, values = expanded(left, queries, self._text)
-        added = len(wider.names) - width
-
-        def moved(part: Expression) -> Expression | None:
-            if isinstance(part, Subquery):
-                return values[queries.index(part)]
-            if isinstance(part, InputRef) and part.index >= width:
-                return InputRef(part.index + added, part.type)
-            return None
-
-        whole = joined(wider, right, kind, rewrite(condition, moved))
-        refs = whole.refs()
-        kept = (*refs[:width], *refs[width + added :])
-        return Project(whole, kept, unique_names([*left.names, *right.names]))
-
-    def _join_as_of(
-        self, node: syntax.Join, table: syntax.TableName, left: Plan, left_scope: Scope
-    ) -> tuple[Plan, Scope]:
-        """JOIN t FOR SYSTEM_TIME AS OF left.time ON ..."""
-        assert table.as_of is not None
-        right, right_scope = self._table(replace(table, as_of=None))
-        scope = left_scope.beside(right_scope, len(left.names))
-        if node.condition is None:
-            raise self._invalid(node, "A join with FOR SYSTEM_TIME AS OF needs a condition: ON ....")
-        condition = ExpressionResolver(scope, self._text).condition(node.condition, "ON")
-        time = ExpressionResolver(left_scope, self._text).resolve(table.as_of)
-        try:
-            plan = joined_as_of(left, right, node.kind, condition, time, self._hints.lookup(table))
-        except TemporalJoinError as error:
-            raise self._invalid(table.as_of, str(error)) from None
-        return plan, scope.retyped(plan.types)
-
-    def _using(
-        self, node: syntax.Join, kind: str, one: tuple[Plan, Scope], other: tuple[Plan, Scope]
-    ) -> tuple[Plan, Scope]:
-        """NATURAL JOIN and USING: equal columns are one column of the result, and the first one."""
-        (left, left_scope), (right, right_scope) = one, other
-        common = node.using or tuple(dict.fromkeys(n for n in left_scope.visible if n in right_scope.visible))
-        width = len(left.names)
-        pairs = []
-        for name in common:
-            try:
-                first, second = left_scope.find((name,)), right_scope.find((name,))
-                assert isinstance(first, InputRef)
-                assert isinstance(second, InputRef)
-                moved = InputRef(second.index + width, second.type)
-                pairs.append((first, moved, bind("=", [first, moved])))
-            except (UnknownNameError, FunctionError) as error:
-                raise self._invalid(node, f"{name} is not a column that both sides have. {error}") from None
-        whole = joined(left, right, kind, all_of([equal for *_, equal in pairs]))
-        refs = whole.refs()
-        merged: list[Expression] = []
-        for first, second, _ in pairs:
-            one_ref, other_ref = refs[first.index], refs[second.index]
-            if kind == "FULL":
-                merged.append(self._resolver(Scope([])).call(node, "COALESCE", [one_ref, other_ref]))
-            else:
-                merged.append(other_ref if kind == "RIGHT" else one_ref)
-        plan = Project(whole, (*merged, *refs), unique_names([*common, *whole.names]))
-        place = {index: index + len(common) for index in range(len(refs))}
-        return plan, left_scope.beside(right_scope, width).merged(common, place, plan.types)
-
-    def _table(self, node: syntax.TableName) -> tuple[Plan, Scope]:
-        if node.as_of is not None:
-            message = "FOR SYSTEM_TIME AS OF has a place on the right side of a join: JOIN t FOR SYSTEM_TIME AS OF ...."
-            raise self._invalid(node.as_of, message)
-        plan = with_options(self._named(node.name), node.hints, self._text)
-        plan = self._with_columns(plan, node.column_aliases, node)
-        return plan, Scope.of(plan, node.alias or node.name.parts[-1])
-
-    def _named(self, name: syntax.Name) -> Plan:
-        if len(name.parts) == 1:
-            for scope in reversed(self._ctes):
-                if name.parts[0] in scope:
-                    return scope[name.parts[0]]
-        found = self._tables(name.parts)
-        if found is None:
-            known = [*self._known(), *(each for scope in self._ctes for each in scope)]
-            listed = f" There are {', '.join(known[:20])}." if known else " There is no table at all yet."
-            raise self._invalid(name, f"There is no table {name}.{near_names(name.parts[-1], known)}{listed}")
-        return found
-
-    def _with_columns(self, plan: Plan, columns: tuple[str, ...], node: syntax.Node) -> Plan:
-        if not columns:
-            return plan
-        if len(columns) != len(plan.names):
-            raise self._invalid(node, f"{len(columns)} names for {len(plan.names)} columns.")
-        return renamed(plan, columns)
 
     # VALUES and set operations.
 
@@ -476,11 +304,6 @@ class QueryResolver:
             raise self._invalid(node.right, f"{node.operator}: {error}") from None
 
 
-def renamed(plan: Plan, names: Sequence[str]) -> Plan:
-    """The same columns with other names."""
-    return Project(plan, tuple(plan.refs()), tuple(names))
-
-
 def _is_group_window(node: syntax.Node) -> bool:
     return isinstance(node, syntax.FunctionCall) and node.name.parts[-1].upper() in GROUP_WINDOWS and bool(node.args)
 
@@ -489,5 +312,5 @@ def _derived_name(node: syntax.Node, index: int) -> str:
     if isinstance(node, syntax.Name):
         return node.parts[-1]
     if isinstance(node, syntax.FieldAccess):
-        return node.field_name
+        return str(node.field_name)
     return f"EXPR${index}"

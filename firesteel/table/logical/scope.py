@@ -68,14 +68,26 @@ class Scope:
         """The names that stand for a column without that of a table."""
         return [each.name for each in self.columns if not each.hidden]
 
-    def star(self, qualifier: tuple[str, ...]) -> list[tuple[str, InputRef]]:
-        """All columns, or those of one table."""
+    def star(self, qualifier: tuple[str, ...]) -> list[tuple[str, Expression]]:
+        """All columns, those of one table, or the fields of a row."""
         wanted = qualifier[-1] if qualifier else None
         found = [each for each in self.columns if (not each.hidden if wanted is None else each.qualifier == wanted)]
+        if wanted is not None and (not found or len(qualifier) > 1):
+            row = self._row(qualifier)
+            if row is not None:
+                return row
         if not found and wanted is not None:
             known = dict.fromkeys(each.qualifier for each in self.columns if each.qualifier)
             raise UnknownNameError(f"There is no table {wanted} in FROM.{near_names(wanted, known)}")
         return [(each.name, InputRef(each.index, each.type)) for each in found]
+
+    def _row(self, parts: tuple[str, ...]) -> list[tuple[str, Expression]] | None:
+        try:
+            column = self.find(parts)
+        except UnknownNameError:
+            return None
+        kind = column.type
+        return [(name, field_of(column, name)) for name in kind.field_names()] if isinstance(kind, RowType) else None
 
     def find(self, parts: tuple[str, ...]) -> Expression:
         """A column, or a field inside one: ``a``, ``t.a``, ``t.a.b``."""
@@ -122,15 +134,17 @@ def _listed(names: list[str]) -> str:
     return f" The columns are {', '.join(names[:20])}{', ...' if len(names) > 20 else ''}."
 
 
-def field_of(row: Expression, name: str) -> Expression:
-    """A field of a row."""
+def field_of(row: Expression, name: str | int) -> Expression:
+    """A field of a row, by its name or by its place, which begins with 0."""
     kind = row.type
     if not isinstance(kind, RowType):
         raise UnknownNameError(f"{kind} has no fields, so no {name}.")
     for index, each in enumerate(kind.fields):
-        if each.name == name:
+        if name in (each.name, index):
             result = each.data_type.with_nullability(each.data_type.is_nullable or kind.is_nullable)
             return Call("FIELD", (row, _index(index)), result)
+    if isinstance(name, int):
+        raise UnknownNameError(f"The row has no field {name}: its fields are 0 to {len(kind) - 1}.")
     raise UnknownNameError(f"The row has no field {name}.{near_names(name, kind.field_names())}")
 
 

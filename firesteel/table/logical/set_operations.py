@@ -42,11 +42,15 @@ def _fitted(plan: Plan, kinds: Sequence[DataType], names: tuple[str, ...]) -> Pl
         for column, kind in zip(plan.refs(), kinds, strict=True)
     ]
     # A branch without NULLs takes the type of the whole.
-    typed = [
-        InputRef(each.index, kind) if isinstance(each, InputRef) else each
-        for each, kind in zip(expressions, kinds, strict=True)
-    ]
+    typed = [_typed(each, kind) for each, kind in zip(expressions, kinds, strict=True)]
     return Project(plan, tuple(typed), names)
+
+
+def _typed(column: Expression, kind: DataType) -> Expression:
+    """A column, as it is or cast, with another nullability."""
+    if isinstance(column, InputRef):
+        return InputRef(column.index, kind)
+    return Call(column.function, column.args, kind) if isinstance(column, Call) else column
 
 
 def distinct(plan: Plan) -> Plan:

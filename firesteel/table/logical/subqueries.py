@@ -21,10 +21,12 @@ from firesteel.table.logical.expressions import (
 )
 from firesteel.table.logical.joins import all_of, conjuncts, joined, with_condition
 from firesteel.table.logical.plan import Aggregate, Filter, Plan, Project, RowNumber, Values, unique_names
+from firesteel.table.sql import syntax
 from firesteel.table.sql.errors import NotSupportedError
+from firesteel.table.sql.source import Span
 from firesteel.table.types.data_types import BigIntType, BooleanType
 
-__all__ = ["expanded", "filtered", "has_query", "map_outer"]
+__all__ = ["expanded", "filtered", "has_query", "joined_to_each", "map_outer"]
 
 _COUNT = BigIntType(is_nullable=False)
 _TRUE = Literal(True, BooleanType(is_nullable=False))
@@ -70,11 +72,24 @@ def _test(part: Expression) -> tuple[Subquery, bool] | None:
     return None
 
 
-def _freed(query: Subquery, text: str | None) -> Pulled:
+def _freed(plan: Plan, text: str | None, span: Span) -> Pulled:
     try:
-        return pulled(query.plan)
+        return pulled(plan)
     except CorrelationError as error:
-        raise NotSupportedError(f"Not supported yet: {error}.", text, query.span) from None
+        raise NotSupportedError(f"Not supported yet: {error}.", text, span) from None
+
+
+def joined_to_each(
+    left: Plan, query: Plan, kind: str, condition: Expression | None, node: syntax.Node, text: str | None
+) -> Plan:
+    """Each row of ``left`` with the rows of a query that refers to it. ``condition``: over the columns of both."""
+    inner = _freed(query, text, node.span)
+    width = len(left.names)
+    conditions = [_over_both(each, width) for each in inner.conditions]
+    whole = joined(left, inner.plan, kind, all_of([*conditions, *conjuncts(condition)]))
+    # Without what only the conditions need.
+    kept = whole.refs()[: width + len(query.names)]
+    return Project(whole, tuple(kept), unique_names([*left.names, *query.names]))
 
 
 def _has_a_row(plan: Plan) -> bool:
@@ -88,7 +103,7 @@ def _tested(plan: Plan, query: Subquery, negated: bool, text: str | None) -> Pla
     if query.kind == "EXISTS" and _has_a_row(query.plan):
         return Filter(plan, Literal(False, BooleanType(is_nullable=False))) if negated else plan
     _refuse_counts(query, negated, text)
-    inner = _freed(query, text)
+    inner = _freed(query.plan, text, query.span)
     width = len(plan.names)
     conditions = [_over_both(each, width) for each in inner.conditions]
     for argument, column in zip(query.args, inner.plan.refs(), strict=False):
@@ -153,11 +168,11 @@ def _beside(plan: Plan, right: Plan, conditions: Sequence[Expression], pairs: Se
 
 
 def _scalar(plan: Plan, query: Subquery, text: str | None) -> tuple[Plan, Expression]:
-    inner = _freed(query, text)
+    inner = _freed(query.plan, text, query.span)
     try:
         pairs = equalities(inner.conditions)
     except CorrelationError as error:
-        raise NotSupportedError(f"Not supported yet: {error} in a query for a value.", text, query.span) from None
+        raise NotSupportedError(f"Not supported yet: {error}, in a query for a value.", text, query.span) from None
     right = inner.plan
     places = [own.index for own, _ in pairs if isinstance(own, InputRef)]
     if len(places) != len(pairs):
@@ -253,7 +268,7 @@ def _keyed(
     try:
         pairs = equalities(inner.conditions)
     except CorrelationError:
-        what = "a comparison with the query around that is no equality, where the query is no condition of WHERE"
+        what = "a comparison with the query around that is not an equality, where the query is not a condition of WHERE"
         raise NotSupportedError(f"Not supported yet: {what}.", text, query.span) from None
     return pairs, list(inner.plan.refs()[: len(query.args)])
 
@@ -263,7 +278,7 @@ def _marked(plan: Plan, query: Subquery, text: str | None) -> tuple[Plan, Expres
     if query.kind == "EXISTS" and _has_a_row(query.plan):
         return plan, _TRUE
     _refuse_counts(query, True, text)
-    inner = _freed(query, text)
+    inner = _freed(query.plan, text, query.span)
     pairs, columns = _keyed(inner, query, text)
     keys = [own for own, _ in pairs]
     outer = [_as_outer(other) for _, other in pairs]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from firesteel.table.logical.analytic_windows import AnalyticWindow
 from firesteel.table.logical.expressions import Call, Expression, InputRef, Literal, rewrite
 from firesteel.table.logical.interval_joins import PROCTIME, ROWTIME, Interval, interval_of_times
@@ -18,13 +20,31 @@ from firesteel.table.logical.plan import (
     Project,
     RowNumber,
     Scan,
+    Sort,
+    SortOrder,
     TemporalJoin,
     UnionAll,
     WindowTable,
 )
 from firesteel.table.logical.window_columns import is_windowed, kept_columns
 
-__all__ = ["PROCTIME", "ROWTIME", "interval_of", "is_proctime", "is_rowtime", "primary_key", "time_attribute"]
+__all__ = [
+    "PROCTIME",
+    "ROWTIME",
+    "UNSORTABLE",
+    "in_order_of_time",
+    "interval_of",
+    "is_proctime",
+    "is_rowtime",
+    "primary_key",
+    "time_attribute",
+]
+
+
+UNSORTABLE = (
+    "A stream has no end, so it cannot be sorted: ORDER BY needs a LIMIT, or begins with a time attribute in ascending "
+    "order."
+)
 
 
 def time_attribute(plan: Plan, index: int) -> str | None:
@@ -49,7 +69,7 @@ def time_attribute(plan: Plan, index: int) -> str | None:
 
 def _below(plan: Plan, index: int) -> tuple[Plan, int] | None:
     """Where the values of a column come from unchanged, and in order."""
-    if isinstance(plan, Filter | RowNumber | OverWindow | AnalyticWindow):
+    if isinstance(plan, Filter | RowNumber | OverWindow | AnalyticWindow | Sort):
         return (plan.input, index) if index < len(plan.input.names) else None
     if isinstance(plan, TemporalJoin | LookupJoin):
         return (plan.left, index) if index < len(plan.left.names) else None
@@ -85,6 +105,11 @@ def is_rowtime(plan: Plan, index: int) -> bool:
 def is_proctime(plan: Plan, index: int) -> bool:
     """Whether the column is the clock's time: PROCTIME()."""
     return time_attribute(plan, index) == PROCTIME
+
+
+def in_order_of_time(plan: Plan, order: Sequence[SortOrder]) -> bool:
+    """Whether an order is one that a stream can be put in without an end: by its time, then by whatever else."""
+    return bool(order) and not order[0].descending and time_attribute(plan, order[0].column) is not None
 
 
 def primary_key(plan: Plan) -> tuple[int, ...] | None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from firesteel.table.functions.binding import bind
 from firesteel.table.logical.expression_resolver import ExpressionResolver
-from firesteel.table.logical.expressions import InputRef, Literal
-from firesteel.table.logical.plan import Plan, WindowTable
+from firesteel.table.logical.expressions import Expression, InputRef, Literal
+from firesteel.table.logical.plan import Filter, Plan, WindowTable
 from firesteel.table.logical.scope import Scope
 from firesteel.table.logical.time_attributes import time_attribute
 from firesteel.table.sql import syntax
 from firesteel.table.sql.errors import SqlValidationError
 from firesteel.table.types.data_types import DayTimeIntervalType, LocalZonedTimestampType, TimestampType
 
-__all__ = ["WINDOW_FUNCTIONS", "milliseconds_of", "window_table"]
+__all__ = ["WINDOW_FUNCTIONS", "milliseconds_of", "window_table", "with_times"]
 
 WINDOW_FUNCTIONS: dict[str, tuple[str, ...]] = {
     "TUMBLE": ("DATA", "TIMECOL", "SIZE", "OFFSET"),
@@ -24,9 +25,9 @@ WINDOW_FUNCTIONS: dict[str, tuple[str, ...]] = {
 
 
 def window_table(
-    call: syntax.FunctionCall, tables: Callable[[syntax.TableArgument], Plan], text: str | None
+    call: syntax.FunctionCall, tables: Callable[[syntax.TableArgument], Plan], text: str | None, streaming: bool = True
 ) -> WindowTable:
-    """The table that a window function gives."""
+    """The table that a window function gives. In batch mode all rows are there, so that any time will do."""
 
     def invalid(node: syntax.Node, message: str) -> SqlValidationError:
         return SqlValidationError(message, text, node.span)
@@ -57,11 +58,14 @@ def window_table(
         if not isinstance(key, InputRef):
             raise invalid(node, "PARTITION BY takes columns of the table.")
     place = resolver.resolve(column.names[0])
-    if not isinstance(place, InputRef) or time_attribute(plan, place.index) is None:
-        message = f"{column.names[0]} is no time attribute: the table needs WATERMARK FOR {column.names[0]} AS ...."
+    if not isinstance(place, InputRef) or (streaming and time_attribute(plan, place.index) is None):
+        message = f"{column.names[0]} is not a time attribute: the table needs WATERMARK FOR {column.names[0]} AS ...."
         raise invalid(column, message)
     if not isinstance(place.type, TimestampType | LocalZonedTimestampType):
         raise invalid(column, f"Windows need a TIMESTAMP(3) or TIMESTAMP_LTZ(3), {column.names[0]} is {place.type}.")
+
+    if not streaming:
+        plan = with_times(plan, place)
 
     def span(parameter: str) -> int:
         return milliseconds_of(given[parameter], parameter, text)
@@ -75,6 +79,11 @@ def window_table(
     offset = span("OFFSET") if "OFFSET" in given else 0
     keys = tuple(key.index for key in partition if isinstance(key, InputRef))
     return WindowTable(plan, place.index, name, size, slide, offset, keys)
+
+
+def with_times(plan: Plan, time: Expression) -> Plan:
+    """The rows that have a time, for windows of batch mode; on streams one without ends the job."""
+    return Filter(plan, bind("IS NOT NULL", [time])) if time.type.is_nullable else plan
 
 
 def milliseconds_of(node: syntax.Node, what: str, text: str | None) -> int:

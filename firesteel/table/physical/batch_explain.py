@@ -14,9 +14,9 @@ from firesteel.table.physical.explain import Step, Steps
 __all__ = ["explained_in_batch"]
 
 
-def explained_in_batch(plans: Sequence[Plan]) -> str:
+def explained_in_batch(plans: Sequence[Plan], targets: Sequence[str] = ()) -> str:
     """The plan as it was written and as it runs."""
-    return explain.explained(plans, _executed)
+    return explain.explained(plans, targets, _executed)
 
 
 def _executed(plan: Plan | Step) -> Steps:

@@ -40,7 +40,9 @@ def inserts_only(plan: Plan) -> bool:
         calc = merged_calc(plan)
         if isinstance(calc.input, RowNumber):
             return numbered_over(calc, calc.input) is not None or window_columns(calc.input) is not None
-    if isinstance(plan, Sort | SortedWindow | TableAggregate):
+    if isinstance(plan, SortedWindow | TableAggregate):
+        return False
+    if isinstance(plan, Sort) and plan.limit is not None:
         return False
     if isinstance(plan, RowNumber):
         return window_columns(plan) is not None

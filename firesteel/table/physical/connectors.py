@@ -7,15 +7,16 @@ from firesteel.table.catalog.tables import DeclaredTable
 from firesteel.table.logical.plan import Plan
 from firesteel.table.physical.external.connector import Changes, Writing
 from firesteel.table.physical.external.registry import connector_of
-from firesteel.table.physical.null_checks import checked_for_nulls
+from firesteel.table.physical.null_checks import checked_for_nulls, drops_nulls
 from firesteel.table.physical.planner import Planner
 from firesteel.table.physical.upserts import materialized, upsert_key
 from firesteel.table.sql.errors import SqlValidationError
+from firesteel.table.table_config import TableConfig
 
 __all__ = ["sink_of"]
 
 
-def sink_of(table: DeclaredTable, path: str, plan: Plan, planner: Planner, time_zone: str) -> None:
+def sink_of(table: DeclaredTable, path: str, plan: Plan, planner: Planner, config: TableConfig) -> None:
     """Adds the sink of a table for the rows of a plan."""
     connector = connector_of(table, path, "write")
     assert connector.write is not None
@@ -27,7 +28,7 @@ def sink_of(table: DeclaredTable, path: str, plan: Plan, planner: Planner, time_
             "or takes back rows that it has given out. Write into a table that takes changes, or use a query that "
             "gives each row once: a window, for example."
         )
-    stream = checked_for_nulls(planner.stream(plan), plan, table, path)
+    stream = checked_for_nulls(planner.stream(plan), plan, table, path, drops_nulls(config.get_configuration()))
     if takes is Changes.UPSERT:
         names = [column.name for column in table.writable]
         keys = tuple(names.index(name) for name in table.primary_key)
@@ -36,4 +37,5 @@ def sink_of(table: DeclaredTable, path: str, plan: Plan, planner: Planner, time_
         elif "sink.parallelism" in options:
             # The rows of a key stay in their order only if they stay together.
             stream = stream.key_by(KeyColumns(keys))
+    time_zone = config.get_local_timezone()
     connector.write(Writing(stream, table, options, time_zone, plan.types, planner.named("sink", path)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from firesteel.table.logical.expressions import (
     UserCall,
     has_user_calls,
 )
+from firesteel.table.logical.first_rows import first_rows
 from firesteel.table.logical.patterns import MatchRecognize
 from firesteel.table.logical.plan import (
     Aggregate,
@@ -41,7 +43,6 @@ from firesteel.table.logical.plan import (
     unique_names,
 )
 from firesteel.table.logical.pruning import pruned
-from firesteel.table.logical.ranking import first_rows
 from firesteel.table.logical.time_attributes import interval_of
 from firesteel.table.logical.window_columns import is_window_join, is_windowed, window_columns
 from firesteel.table.physical.calcs import merged_calc
@@ -76,10 +77,21 @@ Steps = tuple[str, Sequence[object]]
 """What is shown of a part, and the parts below it."""
 
 
-def explained(plans: Sequence[Plan], show: Callable[[Any], Steps] | None = None) -> str:
-    """The plan as it was written and as it runs. ``show`` knows the parts that run, those of a stream by default."""
-    trees = "\n".join(_tree(_logical, plan) for plan in plans)
-    physical = "\n".join(_tree(show or executed, pruned(plan)) for plan in plans)
+def explained(plans: Sequence[Plan], targets: Sequence[str] = (), show: Callable[[Any], Steps] | None = None) -> str:
+    """The plan as it was written and as it runs. ``targets`` are the tables that the rows of each go to, if they go to
+    any. ``show`` knows the parts that run, those of a stream by default."""
+    sinks = [
+        f"Sink(table=[{target}], fields=[{', '.join(plan.names)}])" if target else ""
+        for plan, target in itertools.zip_longest(plans, targets)
+    ]
+    trees = "\n".join(
+        _tree(_logical, Step(f"Logical{sink}", (plan,)) if sink else plan)
+        for plan, sink in zip(plans, sinks, strict=True)
+    )
+    physical = "\n".join(
+        _tree(show or executed, Step(sink, (pruned(plan),)) if sink else pruned(plan))
+        for plan, sink in zip(plans, sinks, strict=True)
+    )
     return (
         f"== Abstract Syntax Tree ==\n{trees}\n"
         f"== Optimized Physical Plan ==\n{physical}\n"
@@ -87,7 +99,7 @@ def explained(plans: Sequence[Plan], show: Callable[[Any], Steps] | None = None)
     )
 
 
-def _tree(show: object, plan: Plan, indent: str = "", last: bool = True, top: bool = True) -> str:
+def _tree(show: object, plan: Plan | Step, indent: str = "", last: bool = True, top: bool = True) -> str:
     label, inputs = show(plan)  # type: ignore[operator]
     text = f"{label}\n" if top else f"{indent}{'+- ' if last else ':- '}{label}\n"
     below = indent if top else indent + ("   " if last else ":  ")
@@ -96,7 +108,9 @@ def _tree(show: object, plan: Plan, indent: str = "", last: bool = True, top: bo
     return text
 
 
-def _logical(plan: Plan) -> tuple[str, Sequence[Plan]]:
+def _logical(plan: Plan | Step) -> tuple[str, Sequence[object]]:
+    if isinstance(plan, Step):
+        return plan.label, plan.inputs
     if isinstance(plan, Scan):
         return f"LogicalTableScan(table=[[{', '.join(plan.path)}]])", ()
     if isinstance(plan, Filter):
@@ -258,7 +272,9 @@ def executed(plan: Plan | Step | _Exchange) -> Steps:
         label = f"{kind}(rankType=[ROW_NUMBER], partitionBy=[{', '.join(keys)}], orderBy=[{order}])"
         return label, (_Exchange(keys, plan.input),)
     if isinstance(plan, Sort):
-        return executed(first_rows(plan))
+        if plan.limit is not None:
+            return executed(first_rows(plan))
+        return f"TemporalSort(orderBy=[{order_text(plan.order, plan.names)}])", (_Exchange([], plan.input),)
     if isinstance(plan, WindowTable):
         return f"WindowTableFunction(window=[{_window(plan)}])", plan.inputs
     if isinstance(plan, Replicate):

@@ -64,7 +64,7 @@ class JoinPlanner(WindowPlanner):
     def _lookup_join(self, plan: LookupJoin) -> DataStream:
         table, path = plan.right.table, ".".join(plan.right.path)
         if not isinstance(table, DeclaredTable):
-            raise SqlValidationError(f"Table {path} is no table of a connector, so it cannot be asked for keys.")
+            raise SqlValidationError(f"Table {path} is not a table of a connector, so it cannot be asked for keys.")
         asked = lookup_plan(table, path, plan.options)
         spec = LookupJoinSpec(
             *_joined(plan),

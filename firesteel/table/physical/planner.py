@@ -11,10 +11,11 @@ from firesteel.datastream.data_stream import DataStream
 from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 from firesteel.runtime.columns.kinds import KIND
 from firesteel.runtime.columns.types import ColumnsType
-from firesteel.runtime.operators.table import ColumnsToEvents, Replicate, RowsToColumns, rowtime_strategy
+from firesteel.runtime.operators.table import ColumnsToEvents, Replicate, RowsToColumns, TimeSort, rowtime_strategy
 from firesteel.runtime.operators.table import Correlate as CorrelateSpec
 from firesteel.table.catalog.tables import DeclaredTable, InlineTable, SparkTable, StreamTable
 from firesteel.table.functions.evaluation import Evaluator
+from firesteel.table.logical.first_rows import first_rows
 from firesteel.table.logical.patterns import MatchRecognize
 from firesteel.table.logical.plan import (
     Aggregate,
@@ -39,7 +40,7 @@ from firesteel.table.logical.plan import (
 )
 from firesteel.table.logical.plan import Replicate as ReplicatePlan
 from firesteel.table.logical.pruning import pruned
-from firesteel.table.logical.ranking import first_rows
+from firesteel.table.logical.time_attributes import UNSORTABLE, in_order_of_time, is_rowtime
 from firesteel.table.physical.calcs import CalcPlan, merged_calc
 from firesteel.table.physical.changelog import inserts_only, numbered_over
 from firesteel.table.physical.columns import columns
@@ -48,7 +49,7 @@ from firesteel.table.physical.join_planner import JoinPlanner
 from firesteel.table.physical.made_rows import made_rows
 from firesteel.table.physical.over_planner import OverPlanner
 from firesteel.table.physical.pattern_matching import event_columns, key_of, match_spec
-from firesteel.table.physical.planner_base import schema_of
+from firesteel.table.physical.planner_base import orders_of, schema_of
 from firesteel.table.physical.rank_planner import RankPlanner
 from firesteel.table.physical.sources import declared_stream
 from firesteel.table.sql.errors import NotSupportedError, SqlValidationError
@@ -156,9 +157,15 @@ class Planner(GroupPlanner, JoinPlanner, RankPlanner, OverPlanner):
         return self._calc(Project(plan, tuple(plan.refs()), plan.names))
 
     def _sort(self, plan: Sort) -> DataStream:
-        if plan.limit is None:
-            raise SqlValidationError("A stream has no end, so it cannot be sorted: an order needs a limit.")
-        return self.stream(first_rows(plan))
+        if plan.limit is not None:
+            return self.stream(first_rows(plan))
+        if not in_order_of_time(plan.input, plan.order):
+            raise SqlValidationError(UNSORTABLE)
+        if not inserts_only(plan.input):
+            raise SqlValidationError("An order of time takes no updates, and its input takes rows back: so does Flink.")
+        rowtime = plan.order[0].column if is_rowtime(plan.input, plan.order[0].column) else None
+        spec = TimeSort(rowtime, orders_of(plan.order[1:]), schema_of(plan.input), schema_of(plan))
+        return self._keyed(plan, plan.input, (), "TemporalSort", spec)
 
     def _match(self, plan: MatchRecognize) -> DataStream:
         if not inserts_only(plan.input):

@@ -28,6 +28,7 @@ from firesteel.runtime.operators.table import (
     SortedOver,
     TableAggregate,
     TemporalJoin,
+    TimeSort,
     WindowAggregate,
     WindowJoin,
     WindowRank,
@@ -278,6 +279,13 @@ def _sorted_over(spec: SortedOver, plan: Plan, names: list[NamedColumns]) -> Des
     return _lists("a row of a partition, in order", spec.input, spec.keys, names[0], None)
 
 
+def _time_sort(spec: TimeSort, plan: Plan, names: list[NamedColumns]) -> Described:
+    progress = StoredRow()
+    progress.show("last_time", MOMENT, "time", "moment")
+    waiting = _stored_rows("waiting", "a row that waits for the watermark", spec.input, (), names[0])
+    return StoredRow(), [waiting, progress.table("progress", "the time of the last row that is out")]
+
+
 def _window_rank(spec: WindowRank, plan: Plan, names: list[NamedColumns]) -> Described:
     rows = _stored_rows("rows", "a row whose window has not ended", spec.input, spec.keys, names[0])
     return _key(spec.input, spec.keys, names[0]), [rows]
@@ -405,6 +413,7 @@ _OPERATORS: dict[type, Callable[[Any, Plan, list[NamedColumns]], Described]] = {
     WindowAggregate: _window_aggregate,
     OverAggregate: _over,
     SortedOver: _sorted_over,
+    TimeSort: _time_sort,
     ChangelogNormalize: _normalize,
     FirstRow: _first_row,
     Rank: _rank,

@@ -36,6 +36,9 @@ class WindowPlanner(PlannerBase):
         if time_attribute(window.input, window.time) == PROCTIME:
             raise NotSupportedError("Not supported yet: windows of processing time in other plans than a GROUP BY.")
 
+    def _changing_sessions(self) -> NotSupportedError:
+        return NotSupportedError("Not supported yet: SESSION windows over a table that takes rows back.")
+
     def _window_table(self, plan: WindowTable) -> DataStream:
         self._of_event_time(plan)
         if plan.kind == "SESSION":
@@ -47,6 +50,8 @@ class WindowPlanner(PlannerBase):
 
     def _session_table(self, plan: WindowTable) -> DataStream:
         """Rows wait until their session has ended: only then is its begin and end known."""
+        if not inserts_only(plan.input):
+            raise self._changing_sessions()
         refs = plan.input.refs()
         fields = tuple(RowField(f"f{at}", kind) for at, kind in enumerate(plan.input.types))
         packed = Call("ROW", tuple(refs), RowType(fields, is_nullable=False))
@@ -71,7 +76,10 @@ class WindowPlanner(PlannerBase):
 
     def _windowed(self, plan: Aggregate, windowed: WindowedAggregate) -> DataStream:
         """Groups that window_start and window_end are among the keys of: results come when windows end."""
-        calls = self._calls(windowed.calls, windowed.input, False, windowed.window.kind == "SESSION")
+        sessions, retracts = windowed.window.kind == "SESSION", not inserts_only(windowed.input)
+        if sessions and retracts:
+            raise self._changing_sessions()
+        calls = self._calls(windowed.calls, windowed.input, retracts, sessions)
         layout = arrow_schema(windowed.names, windowed.types)
         window = windowed.window
         spec = WindowAggregate(
@@ -82,6 +90,7 @@ class WindowPlanner(PlannerBase):
             schema_of(windowed.input),
             layout,
             windowed.properties,
+            retracts=retracts,
         )
         result = self._keyed(plan, windowed.input, windowed.keys, "WindowAggregate", spec)
         base = Scan(("windows",), RowType.of(list(windowed.names), list(windowed.types)), None)

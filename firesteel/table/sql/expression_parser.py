@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from firesteel.table.sql.call_parser import CallParser
+from firesteel.table.sql.source import Span
 from firesteel.table.sql.syntax import (
     ArrayConstructor,
     Between,
@@ -71,6 +72,7 @@ BARE_FUNCTIONS = frozenset(
 """Functions that may be called without parentheses. PI and E need them."""
 _CALLED_BARE = BARE_FUNCTIONS - {"PI", "E", "CURRENT_DATABASE", "CURRENT_ROW_TIMESTAMP"}
 _QUERY_WORDS = ("SELECT", "WITH", "VALUES", "TABLE")
+_INTERVAL_UNITS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 _UNCOMMON = ("TRUE", "FALSE", "NULL", "UNKNOWN")
 
 
@@ -263,7 +265,27 @@ class ExpressionParser(CallParser):
         self.expect_sign(")")
         if len(items) > 1:
             return RowConstructor(tuple(items), span=self.since(start))
+        difference = items[0]
+        if isinstance(difference, Binary) and difference.operator == "-" and self.token.upper in _INTERVAL_UNITS:
+            return self._period(difference, start)
         return items[0]
+
+    def _period(self, difference: Binary, start: Span) -> Node:
+        """``(a - b) SECOND``, ``(a - b) DAY TO HOUR``: the time between two moments as an interval."""
+        place = self.here
+        unit = self._resolution()
+        symbol = Symbol(unit, span=place)
+        name = Name(("TIME DIFFERENCE",), span=place)
+        return FunctionCall(name, (symbol, difference.left, difference.right), span=self.since(start))
+
+    def _resolution(self) -> str:
+        """What an interval consists of; its first unit."""
+        unit = self.unit()
+        self._size(2)
+        if self.word("TO"):
+            self.unit()
+            self._size(6)
+        return unit
 
     def _special(self) -> Node | None:
         """What begins with a word that has a grammar of its own."""
@@ -334,6 +356,8 @@ class ExpressionParser(CallParser):
 
 
 def _number(text: str) -> int | Decimal | float:
+    # As in Flink: nothing behind the point is a whole number.
+    text = text.removesuffix(".")
     if "e" in text or "E" in text:
         return float(text)
     if "." in text:

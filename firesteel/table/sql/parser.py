@@ -9,6 +9,7 @@ from firesteel.table.sql.errors import SqlParseError, near_names
 from firesteel.table.sql.source import Span
 from firesteel.table.sql.statements import (
     AlterDatabase,
+    AlterFunction,
     AlterView,
     CreateCatalog,
     CreateDatabase,
@@ -26,6 +27,7 @@ from firesteel.table.sql.statements import (
     StatementSetStatement,
     Unsupported,
     Use,
+    UseModules,
 )
 from firesteel.table.sql.syntax import Name, Node, Query
 from firesteel.table.sql.table_parser import TableParser
@@ -140,9 +142,9 @@ class Parser(TableParser):
         if self.word("CATALOG"):
             if_not_exists = self.if_not_exists()
             name = self.name("the name of the catalog")
-            self.comment()
+            comment = self.comment()
             options = self.options() if self.word("WITH") else ()
-            return CreateCatalog(name, options, if_not_exists, span=self.since(start))
+            return CreateCatalog(name, options, if_not_exists, comment, span=self.since(start))
         raise self.failure("TABLE", "VIEW", "FUNCTION", "DATABASE", "CATALOG")
 
     def _create_view(self, start: Span, temporary: bool, or_replace: bool) -> Statement:
@@ -160,7 +162,7 @@ class Parser(TableParser):
         query = self.query()
         return query, self.text[query.span.start : query.span.end]
 
-    def _create_function(self, start: Span, temporary: bool, system: bool) -> Statement:
+    def _create_function(self, start: Span, temporary: bool, system: bool) -> CreateFunction:
         if_not_exists = self.if_not_exists()
         name = self.name("the name of the function")
         self.expect_word("AS")
@@ -207,7 +209,13 @@ class Parser(TableParser):
             name = self.name("the name of the database")
             self.expect_word("SET")
             return AlterDatabase(name, self.options(), span=self.since(start))
-        raise self.failure("TABLE", "VIEW", "DATABASE")
+        temporary = self.word("TEMPORARY")
+        system = temporary and self.word("SYSTEM")
+        if self.word("FUNCTION"):
+            if_exists = self.if_exists()
+            created = self._create_function(start, temporary, system)
+            return AlterFunction(created, if_exists, span=self.since(start))
+        raise self.failure("TABLE", "VIEW", "DATABASE", "FUNCTION")
 
     # INSERT.
 
@@ -243,6 +251,10 @@ class Parser(TableParser):
         else:
             self.expect_word("BEGIN", "STATEMENT", "SET")
             self.expect_sign(";")
+        return self._inserts(start)
+
+    def _inserts(self, start: Span) -> StatementSetStatement:
+        """``INSERT ...; INSERT ...; END``."""
         inserts = []
         while not self.word("END"):
             inserts.append(self._insert())
@@ -263,12 +275,16 @@ class Parser(TableParser):
                 details.append(self.advance().upper)
                 if not self.sign(","):
                     break
+        inner = self.here
+        if self.word("STATEMENT", "SET"):
+            self.expect_word("BEGIN")
+            return Explain(tuple(details), self._inserts(inner), span=self.since(start))
         return Explain(tuple(details), self.statement(), span=self.since(start))
 
     def _describe(self) -> Statement:
         start = self.here
         self.advance()
-        kind = next((each for each in ("DATABASE", "CATALOG") if self.word(each)), "TABLE")
+        kind = next((each for each in ("DATABASE", "CATALOG", "FUNCTION") if self.word(each)), "TABLE")
         extended = self.word("EXTENDED")
         return Describe(self.name(f"the name of a {kind.lower()}"), extended, kind, span=self.since(start))
 
@@ -277,7 +293,7 @@ class Parser(TableParser):
         self.expect_word("SHOW")
         kind = next((" ".join(words) for words in _SHOWN if self.word(*words)), None)
         if kind is None:
-            raise self.failure(*[words[0] for words in _SHOWN])
+            raise self.failure(*dict.fromkeys(words[0] for words in _SHOWN))
         name: Name | None = None
         if kind.startswith("CREATE"):
             name = self.name("a name")
@@ -286,6 +302,9 @@ class Parser(TableParser):
             name = self.name("a name")
         elif kind == "PARTITIONS":
             name = self.name("the name of a table")
+            if self.word("PARTITION"):
+                partition = tuple(self.enclosed(self._partition_value))
+                return Show(kind, name, partition=partition, span=self.since(start))
         negated = self.is_word("NOT", "LIKE") and self.word("NOT")
         like = self.string() if self.word("LIKE") else None
         return Show(kind, name, like, negated, span=self.since(start))
@@ -297,9 +316,8 @@ class Parser(TableParser):
         if self.word("CATALOG"):
             kind = "CATALOG"
         elif self.word("MODULES"):
-            kind = "MODULES"
-            self.listed(self.identifier)
-            return Unsupported("USE MODULES", span=self.since(start))
+            names = tuple(self.listed(self.identifier))
+            return UseModules(names, span=self.since(start))
         return Use(kind, self.name("a name"), span=self.since(start))
 
     def _set(self) -> Statement:

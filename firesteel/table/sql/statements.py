@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from firesteel.table.sql.source import Span
 from firesteel.table.sql.syntax import Name, Node, Query
 from firesteel.table.types.data_types import DataType
 
 __all__ = [
     "AlterDatabase",
+    "AlterFunction",
     "AlterTable",
     "AlterView",
     "Column",
@@ -31,6 +33,7 @@ __all__ = [
     "StatementSetStatement",
     "Unsupported",
     "Use",
+    "UseModules",
     "Watermark",
 ]
 
@@ -106,6 +109,9 @@ class CreateTable(Statement):
     query: Query | None
     temporary: bool
     if_not_exists: bool
+    partition_span: Span | None = None
+    column_names: tuple[Name, ...] = ()
+    """The columns of the query in the order of the table, where they stand alone."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +157,15 @@ class CreateCatalog(Statement):
     name: Name
     options: Options
     if_not_exists: bool
+    comment: str | None = None
+
+
+@dataclass(frozen=True)
+class AlterFunction(Statement):
+    """``ALTER FUNCTION name AS 'module.function' LANGUAGE PYTHON``; what stands behind ALTER is a definition."""
+
+    changed: CreateFunction
+    if_exists: bool
 
 
 @dataclass(frozen=True)
@@ -229,7 +244,7 @@ class Explain(Statement):
 
 @dataclass(frozen=True)
 class Describe(Statement):
-    """``DESCRIBE t``; ``kind`` is TABLE, DATABASE or CATALOG."""
+    """``DESCRIBE t``; ``kind`` is TABLE, DATABASE, CATALOG or FUNCTION."""
 
     name: Name
     extended: bool
@@ -244,6 +259,8 @@ class Show(Statement):
     name: Name | None = None
     like: str | None = None
     negated: bool = False
+    partition: tuple[tuple[str, Node], ...] = ()
+    """For PARTITIONS: values that those that are shown have."""
 
 
 @dataclass(frozen=True)
@@ -252,6 +269,13 @@ class Use(Statement):
 
     kind: str
     name: Name
+
+
+@dataclass(frozen=True)
+class UseModules(Statement):
+    """``USE MODULES core``."""
+
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,11 @@ class TableParser(PatternParser):
         if_not_exists = self.if_not_exists()
         name = self.name("the name of the table")
         body = _Body()
-        if self.sign("("):
+        names: tuple[Name, ...] = ()
+        if self.is_sign("(") and self.peek(2).upper in (",", ")"):
+            # Names alone: the columns of the query in another order.
+            names = tuple(self.enclosed(self._column_name))
+        elif self.sign("("):
             if not self.is_sign(")"):
                 self.listed(lambda: self._element(body))
             self.expect_sign(")")
@@ -61,10 +65,15 @@ class TableParser(PatternParser):
         if self.is_word("DISTRIBUTED"):
             raise self.error("DISTRIBUTED BY is not supported.", self.here)
         partitioned: tuple[str, ...] = ()
+        partition_span: Span | None = None
         if self.word("PARTITIONED", "BY"):
+            begin = self.here
             partitioned = tuple(self.enclosed(self.identifier))
+            partition_span = self.since(begin)
         options = self.options() if self.word("WITH") else ()
         like = self._like() if self.is_word("LIKE") else None
+        if names and not self.is_word("AS"):
+            raise self.error("Columns without types need a query that has them: AS SELECT ....", names[0].span)
         query = self.query() if self.word("AS") else None
         return CreateTable(
             name,
@@ -78,8 +87,14 @@ class TableParser(PatternParser):
             query,
             temporary,
             if_not_exists,
+            partition_span=partition_span,
+            column_names=names,
             span=self.since(start),
         )
+
+    def _column_name(self) -> Name:
+        start = self.here
+        return Name((self.identifier("the name of a column"),), span=start)
 
     def _element(self, body: _Body) -> None:
         start = self.here

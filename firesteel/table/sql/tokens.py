@@ -85,7 +85,7 @@ def tokenize(text: str) -> list[Token]:
                 word = re.compile(r"[\w.]+").match(text, at)
                 assert word is not None
                 raise SqlParseError(
-                    f"{word[0]} is no number. A name that begins with a digit is written `{word[0]}`.",
+                    f"{word[0]} is not a number. A name that begins with a digit is written `{word[0]}`.",
                     text,
                     Span(at, word.end()),
                 )

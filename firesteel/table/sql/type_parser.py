@@ -63,7 +63,7 @@ _SIZED: dict[str, Callable[[int], DataType]] = {
 _NAMES = [
     *_PLAIN,
     *_SIZED,
-    *["DECIMAL", "NUMERIC", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "ARRAY", "MULTISET", "MAP", "ROW", "INTERVAL"],
+    *["DECIMAL", "NUMERIC", "DEC", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "ARRAY", "MULTISET", "MAP", "ROW", "INTERVAL"],
 ]
 _UNITS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -40,7 +41,7 @@ from firesteel.table.types.data_types import (
 )
 from firesteel.table.types.derivation import common_type
 
-__all__ = ["column_of", "inferred_type", "values_of"]
+__all__ = ["column_of", "inferred_type", "named_fields", "values_of"]
 
 _WIDE = Context(prec=120)
 """Python's own context has 28 digits."""
@@ -100,7 +101,27 @@ def _or_none(convert: Convert | None, value: Any) -> Any:
 def _row_values(value: Any, names: list[str]) -> Sequence[Any]:
     if isinstance(value, Row):
         return value.get_fields_by_names(names)
-    return [value[name] for name in names] if isinstance(value, dict) else list(value)
+    if isinstance(value, tuple | list):
+        return value
+    record = named_fields(value)
+    return list(value) if record is None else [record.get(name) for name in names]
+
+
+def named_fields(value: Any) -> Mapping[str, Any] | None:
+    """The fields of a dict or an object in the order of their names, those of a named tuple or Row in its own; None for
+    all else.
+
+    >>> named_fields({"b": 1, "a": 2}), named_fields(Row(b=1, a=2)), named_fields((1, 2))
+    ({'a': 2, 'b': 1}, {'b': 1, 'a': 2}, None)
+    """
+    if isinstance(value, dict):
+        return dict(sorted(value.items()))
+    names = getattr(value, "_fields", None)
+    if isinstance(value, Row | tuple):
+        return None if names is None else dict(zip(names, value, strict=True))
+    if isinstance(value, tuple(known for known, _ in _INFERRED)):
+        return None
+    return dict(sorted(vars(value).items())) if getattr(value, "__dict__", None) else None
 
 
 def values_of(column: pa.Array, kind: DataType, zone: str = "UTC") -> list[Any]:
@@ -152,13 +173,15 @@ def inferred_type(value: Any) -> DataType:
             return kind
     if isinstance(value, dict):
         return MapType(_inferred_common(value.keys()), _inferred_common(value.values()))
-    if isinstance(value, Row):
-        names = value._fields or [f"_{index + 1}" for index in range(len(value))]
-        return RowType(tuple(RowField(name, inferred_type(each)) for name, each in zip(names, value, strict=True)))
-    if isinstance(value, tuple):
-        return RowType(tuple(RowField(f"_{index + 1}", inferred_type(each)) for index, each in enumerate(value)))
     if isinstance(value, list):
         return ArrayType(_inferred_common(value))
+    if isinstance(value, array):
+        return ArrayType(_inferred_common(value.tolist()))
+    record = named_fields(value)
+    if record is None and isinstance(value, Row | tuple):
+        record = {f"_{index + 1}": each for index, each in enumerate(value)}
+    if record is not None:
+        return RowType(tuple(RowField(name, inferred_type(each)) for name, each in record.items()))
     raise ProgramError(f"No type of tables holds {type(value).__name__} {short_repr(value, 60)}. Give a schema.")
 
 
@@ -172,9 +195,9 @@ _INFERRED: list[tuple[Any, DataType]] = [
     (int, BigIntType()),
     (float, DoubleType()),
     (str, VarCharType(MAX_LENGTH)),
-    ((bytes, bytearray), VarBinaryType(MAX_LENGTH)),
+    (bytes | bytearray, VarBinaryType(MAX_LENGTH)),
     (Decimal, DecimalType(MAX_PRECISION, 18)),
-    (datetime.datetime, TimestampType(6)),
+    (datetime.datetime, LocalZonedTimestampType(6)),
     (datetime.date, DateType()),
     (datetime.time, TimeType(0)),
     (datetime.timedelta, DayTimeIntervalType()),

@@ -351,6 +351,36 @@ class RowType(DataType):
         """A row of these names and types."""
         return RowType(tuple(RowField(name, kind) for name, kind in zip(names, types, strict=True)))
 
+    def add(self, field: RowField | str, data_type: DataType | None = None) -> RowType:
+        """A row type with one more field behind the others. Other than PyFlink's, this one stays as it is.
+
+        >>> RowType().add("a", IntType()).add(RowField("b", DateType())).names
+        ['a', 'b']
+        """
+        if isinstance(field, RowField):
+            return replace(self, fields=(*self.fields, field))
+        if data_type is None:
+            raise ValueError(f"RowType.add() takes a RowField, or a name and its DataType; got {field!r} alone.")
+        return replace(self, fields=(*self.fields, RowField(field, data_type)))
+
+    def __getitem__(self, key: str | int | slice) -> Any:
+        """A field, by its name or place; of a slice a row type."""
+        if isinstance(key, slice):
+            return replace(self, fields=self.fields[key])
+        if isinstance(key, int):
+            return self.fields[key]
+        if not isinstance(key, str):
+            raise TypeError(f"The fields of a RowType have names and places, got {key!r}.")
+        for known in self.fields:
+            if known.name == key:
+                return known
+        raise KeyError(f"No RowField named {key}")
+
+    @property
+    def names(self) -> list[str]:
+        """The names in their order."""
+        return self.field_names()
+
     def field_names(self) -> list[str]:
         """The names in their order."""
         return [known.name for known in self.fields]

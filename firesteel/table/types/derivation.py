@@ -41,6 +41,7 @@ __all__ = [
     "fitted_decimal",
     "is_binary",
     "is_text",
+    "printable",
     "round_type",
     "sum_type",
 ]
@@ -53,6 +54,11 @@ _LEAST_SCALE = 6
 def is_text(kind: DataType) -> bool:
     """CHAR, VARCHAR or STRING."""
     return isinstance(kind, CharType | VarCharType)
+
+
+def printable(kind: DataType) -> bool:
+    """What the Table API's + puts behind a text: all but bytes and what has elements or fields."""
+    return not (is_binary(kind) or isinstance(kind, ArrayType | MapType | MultisetType | RowType))
 
 
 def is_binary(kind: DataType) -> bool:

@@ -122,7 +122,7 @@ class JsonFormat(MessageFormat):
     def row(self, tree: Any) -> list[Any]:
         """The values of an object, for :meth:`batch_of`."""
         if not isinstance(tree, dict):
-            raise TypeError("it is no object")
+            raise TypeError("it is not an object")
         if self._options.fail_on_missing_field:
             for name in self.schema.names:
                 if name not in tree:

@@ -49,12 +49,14 @@ from firesteel.runtime.operators.table.specs import (
 )
 from firesteel.runtime.operators.table.table_aggregate import TableAggregateOperator
 from firesteel.runtime.operators.table.temporal_join import TemporalJoinOperator
+from firesteel.runtime.operators.table.time_sort import TimeSortOperator
 from firesteel.runtime.operators.table.window_aggregate import WindowAggregateOperator
 from firesteel.runtime.operators.table.window_join import WindowJoinOperator, WindowRankOperator
 from firesteel.runtime.operators.table.window_specs import (
     Expand,
     OverAggregate,
     SortedOver,
+    TimeSort,
     UnpackRows,
     WindowJoin,
     WindowRank,
@@ -104,6 +106,8 @@ __all__ = [
     "TableAggregateOperator",
     "TemporalJoin",
     "TemporalJoinOperator",
+    "TimeSort",
+    "TimeSortOperator",
     "UnpackRows",
     "UnpackRowsOperator",
     "Window",

@@ -32,6 +32,7 @@ __all__ = [
     "Sum",
     "Values",
     "arrow_of",
+    "distinct_in_order",
     "numpy_of",
 ]
 
@@ -133,6 +134,27 @@ def arrow_of(values: Values, kind: pa.DataType) -> pa.Array:
         plain = np.int32 if kind.bit_width == 32 else np.int64
         return pa.array(content.astype(plain, copy=False), mask=mask).view(kind)
     return pa.array(content.astype(kind.to_pandas_dtype(), copy=False), mask=mask)
+
+
+def distinct_in_order(values: Array) -> tuple[Array, Array]:
+    """The different values in order, and the place of each value among them.
+
+    >>> distinct_in_order(np.array(["to", "be", "to"], object))
+    (array(['be', 'to'], dtype=object), array([1, 0, 1]))
+    """
+    if values.dtype != object:
+        return np.unique(values, return_inverse=True)
+    listed = values.tolist()
+    try:
+        different = set(listed)
+    except TypeError:
+        # Lists have no hash.
+        return np.unique(values, return_inverse=True)
+    # Most are there many times: only the different ones are compared with each other.
+    numbers = {value: number for number, value in enumerate(sorted(different))}
+    distinct = np.empty(len(numbers), object)
+    distinct[:] = list(numbers)
+    return distinct, np.fromiter(map(numbers.__getitem__, listed), np.int64, len(listed))
 
 
 class Accumulator(ABC):
@@ -337,7 +359,7 @@ class Extreme(ChosenValue):
     ) -> Array:
         """Compares places in the order of all values in place of values."""
         chosen = values if counted is None else values[counted]
-        distinct, places = np.unique(np.concatenate((chosen, former[was_known])), return_inverse=True)
+        distinct, places = distinct_in_order(np.concatenate((chosen, former[was_known])))
         if not len(distinct):
             found = np.empty(segments.rows, self.columns[0].dtype)
             found[:] = self.columns[0].initial

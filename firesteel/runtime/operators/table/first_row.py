@@ -17,7 +17,7 @@ from firesteel.datastream.operators import Records, StreamOperator, handles
 from firesteel.runtime.columns.kinds import data_of, kinds_of, with_kinds
 from firesteel.runtime.columns.scans import Segments, sorted_by_code
 from firesteel.runtime.context import OperatorContext
-from firesteel.runtime.operators.table.accumulators import Values, numpy_of
+from firesteel.runtime.operators.table.accumulators import Values, distinct_in_order, numpy_of
 from firesteel.runtime.operators.table.last_rows import LastRows
 from firesteel.runtime.operators.table.specs import FirstRow, Order
 from firesteel.runtime.state.columnar.key_words import distinct_keys
@@ -113,6 +113,6 @@ def _numbers(now: Values, held: Values, alive: Array, order: Order) -> Array:
         # The complement turns the order round, and there is one of each number.
         return whole if order.ascending else ~whole
     numbers = np.full(len(content), -1 if order.nulls_first else len(content), np.int64)
-    ranks = np.unique(content[known], return_inverse=True)[1]
+    ranks = distinct_in_order(content[known])[1]
     numbers[known] = ranks if order.ascending else len(content) - 1 - ranks
     return numbers

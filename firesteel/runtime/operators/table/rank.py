@@ -1,116 +1,33 @@
 """Top-N and deduplication: the first rows of each partition in an order, as a changelog.
 
-A partition is a short list in order. Rows that cannot get into a full list any more are left out for all partitions at
-once, by the first column that rows are ordered by; what is left is worked on row by row.
+A partition is a list in order. Of an input of insertions it is short, and rows that cannot get into a full list any
+more are left out for all partitions at once, by the first column that rows are ordered by.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from firesteel.datastream.functions import RuntimeContext
 from firesteel.datastream.operators import Records, StreamOperator, handles
 from firesteel.runtime.columns.kinds import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, data_of, kinds_of, with_kinds
 from firesteel.runtime.context import OperatorContext
 from firesteel.runtime.operators.table.accumulators import numpy_of
-from firesteel.runtime.operators.table.specs import Order, Rank
+from firesteel.runtime.operators.table.row_lists import Entry, RowLists, row_places, row_tuples
+from firesteel.runtime.operators.table.specs import Rank
+from firesteel.runtime.operators.table.top_rows import TopRows
 from firesteel.runtime.state.columnar.key_words import distinct_keys
-from firesteel.runtime.state.columnar.slots import SlotColumn, SlotTable
+from firesteel.runtime.state.columnar.slots import SlotTable
 
-__all__ = ["Entry", "RankOperator", "RowLists", "row_places", "row_tuples"]
+__all__ = ["RankOperator"]
 
 Array = npt.NDArray[Any]
-Entry = tuple[Any, tuple[Any, ...]]
-"""What a row is ordered by, and the row."""
-
-
-@dataclass(frozen=True)
-class RowLists(SlotColumn):
-    """Rows in order. In the store they are lists of structs; what they are ordered by is worked out again."""
-
-    order: tuple[Order, ...] = ()
-
-    @staticmethod
-    def of(input: pa.Schema, order: tuple[Order, ...]) -> RowLists:
-        """Of rows with these columns."""
-        fields = [pa.field(f"c{at}", field.type) for at, field in enumerate(input)]
-        return RowLists("rows", pa.list_(pa.struct(fields)), object, None, order)
-
-    def to_arrow(self, values: Array) -> pa.Array:
-        lists = values.tolist()
-        fields = list(self.type.value_type)  # type: ignore[union-attr]
-        rows = [row for entries in lists if entries is not None for _, row in entries]
-        columns = zip(*rows, strict=True) if rows else ([] for _ in fields)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
-        lengths = [0 if entries is None else len(entries) for entries in lists]
-        ends = np.concatenate((np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)))
-        # A list that is NULL has no place to begin.
-        missing = np.array([*(entries is None for entries in lists), False], bool)
-        structs = pa.StructArray.from_arrays(arrays, fields=fields)
-        return pa.ListArray.from_arrays(pa.array(ends, mask=missing), structs, self.type)
-
-    def from_arrow(self, column: pa.Array) -> Array:
-        columns = column.flatten().flatten()
-        entries = list(zip(row_places(columns, self.order), row_tuples(columns), strict=True))
-        lists = np.empty(len(column), object)
-        at = 0
-        for number, length in enumerate(pc.fill_null(pc.list_value_length(column), 0).to_pylist()):
-            lists[number] = entries[at : at + length] or None
-            at += length
-        return lists
-
-
-def row_places(columns: list[pa.Array], order: tuple[Order, ...]) -> list[Any]:
-    """What each row is ordered by."""
-    if not order:
-        # All are equal.
-        return [()] * (len(columns[0]) if columns else 0)
-    parts = [_ordered_by(columns[one.column], one) for one in order]
-    return parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
-
-
-def row_tuples(columns: list[pa.Array]) -> list[tuple[Any, ...]]:
-    """Rows as Python has them."""
-    return list(zip(*(column.to_pylist() for column in columns), strict=True))
-
-
-class _Descending:
-    """Turns the order of values round that have no negative."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __lt__(self, other: _Descending) -> bool:
-        return bool(other.value < self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Descending) and bool(other.value == self.value)
-
-    def __hash__(self) -> int:
-        return hash(self.value)
-
-
-def _ordered_by(column: pa.Array, order: Order) -> list[Any]:
-    """For each row a pair that compares as the row is to be ordered: NULL or not, and the value."""
-    content, known = numpy_of(column)
-    values = content.tolist()
-    if not order.ascending:
-        plain = content.dtype != object or pa.types.is_decimal(column.type)
-        values = [-value for value in values] if plain else [_Descending(value) for value in values]
-    null = 0 if order.nulls_first else 2
-    if known is None:
-        return [(1, value) for value in values]
-    return [(1, value) if there else (null, 0) for value, there in zip(values, known.tolist(), strict=True)]
 
 
 @handles(Rank)
@@ -125,25 +42,34 @@ class RankOperator(StreamOperator[Rank]):
     def process(self, records: Records) -> None:
         if self.spec.state_ttl is not None:
             self._table.expire(self.context.timer_service().current_processing_time())
-        for batch in records.values:
-            self._process(batch)
-        result = self._out.taken()
-        if result is not None:
-            self.context.emit([result])
+        work = self._process_changes if self.spec.retracts else self._process_insertions
+        results = [result for batch in records.values if (result := work(batch)) is not None]
+        if results:
+            self.context.emit(results)
 
-    def _process(self, whole: pa.RecordBatch) -> None:
+    def _process_insertions(self, whole: pa.RecordBatch) -> pa.RecordBatch | None:
+        batch, table = data_of(whole), self._table
+        codes, keys = distinct_keys([batch.column(key) for key in self.spec.keys], batch.num_rows)
+        slots = table.slots(keys)
+        lists = table.values[0]
+        chosen = self._promising(batch, codes, lists[slots])
+        if chosen is not None:
+            batch, codes = batch.take(pa.array(chosen)), codes[chosen]
+        if not batch.num_rows:
+            return None
+        top = TopRows(self.spec, batch)
+        result = top.insert(slots[codes].tolist(), lists)
+        table.put(np.array(top.close(lists), np.int64))
+        return result
+
+    def _process_changes(self, whole: pa.RecordBatch) -> pa.RecordBatch | None:
         spec, table = self.spec, self._table
-        kinds = kinds_of(whole) if spec.retracts else None
-        batch = data_of(whole)
+        kinds, batch = kinds_of(whole), data_of(whole)
+        if not batch.num_rows:
+            return None
         codes, keys = distinct_keys([batch.column(key) for key in spec.keys], batch.num_rows)
         slots = table.slots(keys)
         lists = table.values[0]
-        if kinds is None:
-            chosen = self._promising(batch, codes, lists[slots])
-            if chosen is not None:
-                batch, codes = batch.take(pa.array(chosen)), codes[chosen]
-        if not batch.num_rows:
-            return
         places, rows = row_places(batch.columns, spec.order), row_tuples(batch.columns)
         signs = [True] * len(rows) if kinds is None else [kind in (INSERT, UPDATE_AFTER) for kind in kinds.tolist()]
         touched = slots[codes]
@@ -159,6 +85,7 @@ class RankOperator(StreamOperator[Rank]):
         empty = np.array([not lists[slot] for slot in used.tolist()], bool)
         table.put(used[~empty])
         table.remove(used[empty])
+        return self._out.taken()
 
     def _promising(self, batch: pa.RecordBatch, codes: Array, lists: Array) -> Array | None:
         """The rows that may get into the lists of their partitions; None: perhaps all."""
@@ -183,26 +110,19 @@ class RankOperator(StreamOperator[Rank]):
         better = content <= worst[codes] if order.ascending else content >= worst[codes]
         return np.flatnonzero(better | ~full[codes])
 
-    # One row at a time
+    # One row at a time, of inputs that take rows back: all rows are kept
 
     def _insert(self, entries: list[Entry], entry: Entry) -> None:
         spec = self.spec
-        end = spec.end
-        if len(entries) >= end and not spec.retracts and not spec.last_wins and not entry[0] < entries[-1][0]:
-            return
         # Behind those that are equal, unless the last one wins.
         at = bisect_right(entries, entry[0], key=lambda known: known[0])
         if spec.last_wins:
             while at and entries[at - 1][0] == entry[0]:
                 at -= 1
-        if at >= end and not spec.retracts:
-            return
-        before = entries[spec.start - 1 : end]
+        before = entries[spec.start - 1 : spec.end]
         entries.insert(at, entry)
-        if not spec.retracts:
-            del entries[end:]
-        if at < end:
-            self._tell(before, entries[spec.start - 1 : end])
+        if at < spec.end:
+            self._emit_changes(before, entries[spec.start - 1 : spec.end])
 
     def _remove(self, entries: list[Entry], entry: Entry) -> None:
         spec = self.spec
@@ -212,28 +132,28 @@ class RankOperator(StreamOperator[Rank]):
         before = entries[spec.start - 1 : spec.end]
         del entries[at]
         if at < spec.end:
-            self._tell(before, entries[spec.start - 1 : spec.end])
+            self._emit_changes(before, entries[spec.start - 1 : spec.end])
 
-    def _tell(self, before: list[Entry], after: list[Entry]) -> None:
+    def _emit_changes(self, before: list[Entry], after: list[Entry]) -> None:
         """What a change of the list means for the result."""
-        spec, tell = self.spec, self._out.add
+        spec, emit = self.spec, self._out.add
         if not spec.with_rank and spec.end > 1:
             gone, come = _difference(before, after)
             for entry in gone:
-                tell(DELETE, entry[1], 0)
+                emit(DELETE, entry[1], 0)
             for entry in come:
-                tell(INSERT, entry[1], 0)
+                emit(INSERT, entry[1], 0)
             return
         rank = spec.start
         for was, now in zip_longest(before, after):
             if was is None:
-                tell(INSERT, now[1], rank)
+                emit(INSERT, now[1], rank)
             elif now is None:
-                tell(DELETE, was[1], rank)
+                emit(DELETE, was[1], rank)
             elif was is not now and was[1] != now[1]:
                 if spec.update_before:
-                    tell(UPDATE_BEFORE, was[1], rank)
-                tell(UPDATE_AFTER, now[1], rank)
+                    emit(UPDATE_BEFORE, was[1], rank)
+                emit(UPDATE_AFTER, now[1], rank)
             rank += 1
 
 

@@ -28,7 +28,7 @@ class Sessions:
 
     def __init__(self, context: OperatorContext, spec: WindowAggregate) -> None:
         if spec.retracts or any(call.distinct for call in spec.calls):
-            raise ProgramError("Sessions of rows that are taken back, or with DISTINCT, are not there yet.")
+            raise ProgramError("Sessions of rows that are taken back, or with DISTINCT, are not supported yet.")
         self._spec = spec
         key_types = [spec.input.field(key).type for key in spec.keys]
         self.groups = Groups(context, key_types, spec.calls, spec.input, False, [pa.int64(), pa.int64()])

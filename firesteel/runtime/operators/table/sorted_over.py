@@ -16,7 +16,7 @@ from firesteel.runtime.columns.scans import Segments
 from firesteel.runtime.context import OperatorContext
 from firesteel.runtime.operators.table.accumulators import Accumulator, Rows, Values, arrow_of, numpy_of
 from firesteel.runtime.operators.table.aggregate_functions import accumulator_of
-from firesteel.runtime.operators.table.rank import Entry, RowLists, row_places, row_tuples
+from firesteel.runtime.operators.table.row_lists import Entry, RowLists, row_places, row_tuples
 from firesteel.runtime.operators.table.specs import AggregateCall
 from firesteel.runtime.operators.table.window_specs import SortedOver
 from firesteel.runtime.state.columnar.key_words import distinct_keys

@@ -1,4 +1,4 @@
-"""What the operators on tables are told: plain data that travels to the workers.
+"""Specs of the table operators: plain data that travels to the workers.
 
 Columns are named by their place in the input. A schema never has the column of kinds.
 """

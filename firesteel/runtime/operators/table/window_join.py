@@ -17,8 +17,7 @@ from firesteel.errors import ProgramError
 from firesteel.runtime.columns.kinds import data_of
 from firesteel.runtime.columns.scans import Segments
 from firesteel.runtime.context import OperatorContext
-from firesteel.runtime.operators.table.accumulators import numpy_of
-from firesteel.runtime.operators.table.specs import Order
+from firesteel.runtime.operators.table.row_lists import order_ranks
 from firesteel.runtime.operators.table.stored_rows import WaitingRows
 from firesteel.runtime.operators.table.window_aggregate import LATE_METRIC
 from firesteel.runtime.operators.table.window_specs import WindowJoin, WindowRank
@@ -202,7 +201,7 @@ class WindowRankOperator(StreamOperator[WindowRank]):
         spec = self.spec
         codes, keys = distinct_keys([batch.column(key) for key in spec.keys], batch.num_rows)
         came = np.arange(batch.num_rows)
-        by = [_ordered(batch.column(one.column), one) for one in reversed(spec.order)]
+        by = [order_ranks(batch.column(one.column), one) for one in reversed(spec.order)]
         order = np.lexsort((-came if spec.last_wins else came, *by, codes))
         counts = np.bincount(codes, minlength=len(keys[0]) if keys else 1)
         return order, Segments(np.cumsum(counts) - counts, batch.num_rows).places()
@@ -221,16 +220,3 @@ class WindowRankOperator(StreamOperator[WindowRank]):
         if spec.with_rank:
             columns = [*columns, pa.array(places[kept])]
         self.context.emit([pa.RecordBatch.from_arrays(columns, schema=spec.schema)])
-
-
-def _ordered(column: pa.Array, order: Order) -> Array:
-    """Numbers that are ordered as the rows are to be."""
-    content, known = numpy_of(column)
-    there = np.ones(len(content), bool) if known is None else known
-    ranks = np.zeros(len(content), np.int64)
-    if there.any():
-        distinct, places = np.unique(content[there], return_inverse=True)
-        ranks[there] = places + 1 if order.ascending else len(distinct) - places
-    if not order.nulls_first:
-        ranks[~there] = len(content) + 2
-    return ranks

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from firesteel.runtime.operators.table.specs import AggregateCall, ColumnExpression, Order, Window
 
-__all__ = ["Expand", "OverAggregate", "SortedOver", "UnpackRows", "WindowJoin", "WindowRank", "WindowTable"]
+__all__ = ["Expand", "OverAggregate", "SortedOver", "TimeSort", "UnpackRows", "WindowJoin", "WindowRank", "WindowTable"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,22 @@ class SortedOver:
     """Of the result."""
     rows: bool = False
     """Whether rows of equal order count one by one (ROWS); with RANGE they are in each other's frame."""
+
+
+@dataclass(frozen=True)
+class TimeSort:
+    """The rows in the order of time, those of the same time in another order. A row is given out when the watermark has
+    come to it.
+
+    Runs alone on a stream of insertions that is keyed by nothing.
+    """
+
+    time: int | None
+    """The column with the event time; None: rows that come together are put in order."""
+    order: tuple[Order, ...]
+    input: pa.Schema
+    schema: pa.Schema
+    """Of the result."""
 
 
 @dataclass(frozen=True)

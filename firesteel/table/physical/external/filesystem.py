@@ -66,7 +66,7 @@ def _stored(table: DeclaredTable, path: str) -> RowType:
     names = table.physical.field_names()
     for name in table.partitioned_by:
         if name not in names:
-            raise SqlValidationError(f"Table {path} is partitioned by {name}, which is no column of its files.")
+            raise SqlValidationError(f"Table {path} is partitioned by {name}, which is not a column of its files.")
     stored = tuple(field for field in table.physical.fields if field.name not in table.partitioned_by)
     if not stored:
         raise SqlValidationError(f"Table {path} has no columns but those that it is partitioned by.")

@@ -101,7 +101,7 @@ def _parts(
     for name in keys:
         if name not in columns:
             raise SqlValidationError(
-                f"Table {options.path}: 'key.fields' names {name!r}, which is no column.{near_names(name, columns)}"
+                f"Table {options.path}: 'key.fields' names {name!r}, which is not a column.{near_names(name, columns)}"
             )
         if not name.startswith(prefix):
             raise SqlValidationError(
@@ -154,7 +154,7 @@ def _key_format(
     bare = pa.schema([field.with_name(field.name.removeprefix(prefix)) for field in schema])
     form = message_format(name, bare, options, "key.")
     if form.changelog:
-        raise SqlValidationError(f"Table {options.path}: {name!r} is no format for keys.")
+        raise SqlValidationError(f"Table {options.path}: {name!r} is not a format for keys.")
     return _Prefixed(form, keys) if prefix else form
 
 

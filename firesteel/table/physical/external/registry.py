@@ -31,7 +31,7 @@ def _generated(reading: Reading) -> DataStream:
 
 
 def _printed(writing: Writing) -> None:
-    lines = writing.stream.transform("RowsAsText", RowsAsText(writing.types, writing.time_zone), Types.STRING())
+    lines = writing.stream.transform("RowsAsText", RowsAsText(writing.types), Types.STRING())
     printed = lines.print(writing.options.text("print-identifier")).name(f"{writing.options.path}: print")
     if not lines._node.parallel:
         # Changes of one subtask are printed in their order.

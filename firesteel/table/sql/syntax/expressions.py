@@ -279,7 +279,8 @@ class FieldAccess(Node):
     """``(expression).field``."""
 
     operand: Node
-    field_name: str
+    field_name: str | int
+    """Its name; in the Table API its place, too."""
 
 
 @dataclass(frozen=True)
