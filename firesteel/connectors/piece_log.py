@@ -21,6 +21,7 @@ from typing import Any
 
 from firesteel.common.private_files import make_private_folder
 from firesteel.connectors.record_log import DurableFile
+from firesteel.durable.versions import PIECE_LOG
 from firesteel.errors import CheckpointError
 
 __all__ = ["PieceLog"]
@@ -30,7 +31,8 @@ SEGMENT_BYTES = 16 << 20
 
 _HEADER = struct.Struct(">4sIII")
 """A mark, the length of the content, its checksum, the number of records."""
-_MARK = b"fsp1"
+_NAME = b"fsp"
+_MARK = _NAME + b"%d" % PIECE_LOG.version
 
 
 @dataclass(frozen=True)
@@ -100,11 +102,16 @@ class PieceLog:
         """Where the last whole piece of a file ends."""
         at = 0
         with open(path, "rb") as file:
-            while at + _HEADER.size <= size:
+            while at < size:
                 file.seek(at)
-                mark, length, checksum, count = _HEADER.unpack(file.read(_HEADER.size))
+                header = file.read(_HEADER.size)
+                self._check_mark(header[: len(_MARK)], path)
+                if len(header) < _HEADER.size:
+                    break
+                mark, length, checksum, count = _HEADER.unpack(header)
                 end = at + _HEADER.size + length
-                if mark != _MARK or end > size:
+                # No piece is empty: zeros behind a mark are what did not reach the disk.
+                if mark != _MARK or not length or end > size:
                     break
                 # A file may be longer than what reached the disk: only the last piece can be concerned.
                 if end == size and zlib.crc32(file.read(length)) != checksum:
@@ -112,6 +119,16 @@ class PieceLog:
                 self._add(_Piece(self.end, count, path, at + _HEADER.size, length, checksum))
                 at = end
         return at
+
+    def _check_mark(self, mark: bytes, path: str) -> None:
+        """Refuses what is no piece of this version, before anything is cut off. A piece that was being written has the
+        beginning of a mark, then nothing, or zeros where the file had grown already."""
+        if _MARK.startswith(mark.rstrip(b"\0")):
+            return
+        version = mark.removeprefix(_NAME)
+        if mark.startswith(_NAME) and version.isdigit():
+            PIECE_LOG.check(int(version), path)
+        raise self._damaged(os.path.basename(path))
 
     def _add(self, piece: _Piece) -> None:
         with self._lock:

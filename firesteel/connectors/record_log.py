@@ -7,10 +7,13 @@ import itertools
 import os
 
 from firesteel.common.private_files import make_private_folder
+from firesteel.durable.versions import RECORD_LOG
 
 __all__ = ["DurableFile", "RecordLog"]
 
 _SCAN_BYTES = 1 << 20
+_VERSION = b"format "
+"""How the first line of ``socket.cuts`` begins where it says its version. Version 1 says none."""
 
 
 class DurableFile:
@@ -86,6 +89,10 @@ class RecordLog:
         size = self._file.size
         # A line without its end was being written when the last run ended.
         *whole, rest = self._cuts_file.content().split(b"\n")
+        if whole and whole[0].startswith(_VERSION):
+            # The cuts of a later version begin with it. Before anything is cut off: they may mean something else.
+            version = whole.pop(0).removeprefix(_VERSION)
+            RECORD_LOG.check(int(version) if version.isdigit() else version, directory)
         self._cuts = [int(line) for line in whole]
         self._cuts_file.cut_back(self._cuts_file.size - len(rest))
         self._tail = b""

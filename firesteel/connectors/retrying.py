@@ -50,20 +50,31 @@ def retried(
 
     def pause(state: RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome is not None else None
-        return error.retry_after if isinstance(error, BackPressureError) else back_off(state)
+        return max(0.0, error.retry_after) if isinstance(error, BackPressureError) else back_off(state)
 
     def say(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome is not None else None
         logger.warning("%s is tried again in %.1f s: %s", doing, state.upcoming_sleep, error)
 
-    return Retrying(
+    retrying = Retrying(
         stop=stop_before_delay(seconds),
         wait=pause,
         retry=retry_if_exception(_may_pass),
         before_sleep=say,
         sleep=sleep,
         reraise=True,
-    )(action)
+    )
+    try:
+        return retrying(action)
+    except BackPressureError as error:
+        if error.kind is not FailureKind.PASSING or error.retry_after < seconds:
+            raise
+        # To ask earlier than it was told to would only make it worse.
+        raise BackPressureError(
+            f"{error} It is to be tried again after {error.retry_after:g} s, but {doing} is tried for {seconds:g} s "
+            "only: set retry_seconds to more than that.",
+            retry_after=error.retry_after,
+        ) from error
 
 
 def _may_pass(error: BaseException) -> bool:

@@ -18,7 +18,7 @@ from firesteel.connectors.text_positions import Entry, FileState, Position, Text
 from firesteel.connectors.text_reading import FileSplit, RangeReader, check_charset
 from firesteel.datastream.connectors.base import Source
 from firesteel.errors import ConfigurationError, InputError, ProgramError
-from firesteel.filesystems import FileSystem, StorageOptions, file_system_of, is_remote, resolved
+from firesteel.filesystems import FileSystem, StorageOptions, file_system_of, is_remote, openable
 
 __all__ = ["TextFileEnumerator", "TextFileReader", "TextFileSource"]
 
@@ -198,7 +198,7 @@ def _cut(ranges: list[Range], low: int, high: int) -> Iterator[Range]:
 
 def _resolved(path: str) -> str:
     try:
-        return resolved(path, "read_text_file(): the path")
+        return openable(path, "read_text_file(): the path")
     except ConfigurationError as error:
         raise ProgramError(str(error)) from None
 
@@ -228,7 +228,7 @@ def _state(path: str) -> FileState:
     except OSError as error:
         raise InputError(f"read_text_file(): {path} cannot be read: {error.strerror}.") from error
     if not stat.S_ISREG(found.st_mode):
-        kind = "a named pipe" if stat.S_ISFIFO(found.st_mode) else "no regular file"
+        kind = "a named pipe" if stat.S_ISFIFO(found.st_mode) else "not a regular file"
         raise ProgramError(
             f"read_text_file(): {path} is {kind}. A job must be able to read its input again after a failure: write it "
             "to a file first, or send it to a socket and use socket_text_stream()."

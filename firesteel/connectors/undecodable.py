@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copyreg
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from firesteel.connectors.source import SideRecords
+from firesteel.durable.names import stored_as
 from firesteel.errors import InputError, ProgramError, short_repr
 
 if TYPE_CHECKING:
@@ -27,6 +29,14 @@ class UndecodableRecord(NamedTuple):
     """What was wrong."""
     record: Any = None
     """The record as its system has it, where that is more than the content: a ``KafkaRecord``."""
+
+
+@stored_as("undecodable_record")
+def _undecodable_record(place: str, content: bytes | None, error: str, record: Any) -> UndecodableRecord:
+    return UndecodableRecord(place, content, error, record)
+
+
+copyreg.pickle(UndecodableRecord, lambda record: (_undecodable_record, tuple(record)))
 
 
 @dataclass(frozen=True)

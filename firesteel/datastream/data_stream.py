@@ -440,6 +440,13 @@ class KeyedStream(DataStream):
     def _change(self, **fields: Any) -> Any:
         raise self._refuse(" and ".join(fields))
 
+    def force_non_parallel(self) -> DataStream:
+        raise self._refuse("parallelism")
+
+    def cache(self) -> DataStream:
+        """Refused, as in PyFlink."""
+        raise ProgramError("cache() of a keyed stream is not supported: its records belong to the operator before it.")
+
     def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
         raise self._refuse("buffer timeout")
 

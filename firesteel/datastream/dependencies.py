@@ -19,7 +19,7 @@ from firesteel.common.configuration import Configuration
 from firesteel.errors import ConfigurationError, ProgramError, short_repr
 from firesteel.filesystems import is_remote, resolved
 
-__all__ = ["CachedFile", "Dependencies", "check_executable"]
+__all__ = ["NOTHING_NEEDED", "CachedFile", "Dependencies", "check_executable"]
 
 
 class CachedFile(NamedTuple):
@@ -66,27 +66,31 @@ class Dependencies:
         return found
 
     def with_file(self, path: str) -> Dependencies:
-        if not os.path.exists(path):
+        found = _local(path, "add_python_file(): the file's path")
+        if not os.path.exists(found):
             raise ProgramError(f"add_python_file(): there is no {path!r}.")
-        return replace(self, python_files=(*self.python_files, os.path.abspath(path)))
+        return replace(self, python_files=(*self.python_files, found))
 
     def with_requirements(self, path: str, cache: str | None) -> Dependencies:
-        if not os.path.isfile(path):
+        found = _local(path, "set_python_requirements(): the file's path")
+        if not os.path.isfile(found):
             raise ProgramError(f"set_python_requirements(): there is no file {path!r}.")
-        return replace(self, requirements=(os.path.abspath(path), os.path.abspath(cache) if cache else None))
+        folder = _local(cache, "set_python_requirements(): the folder of packages") if cache else None
+        return replace(self, requirements=(found, folder))
 
     def with_archive(self, path: str, target: str | None) -> Dependencies:
-        if not os.path.isfile(path):
+        found = _local(path, "add_python_archive(): the file's path")
+        if not os.path.isfile(found):
             raise ProgramError(f"add_python_archive(): there is no file {path!r}.")
-        if not zipfile.is_zipfile(path) and not tarfile.is_tarfile(path):
+        if not zipfile.is_zipfile(found) and not tarfile.is_tarfile(found):
             raise ProgramError(f"add_python_archive(): {path} is neither a zip nor a tar file.")
-        name = os.path.basename(path) if target is None else target
+        name = os.path.basename(found) if target is None else target
         parts = PurePosixPath(name).parts
         if not parts or ".." in parts or os.path.isabs(name):
             raise ProgramError(
                 f"add_python_archive(): target_dir should be a relative path without '..', got {target!r}."
             )
-        return replace(self, archives=(*self.archives, (os.path.abspath(path), name)))
+        return replace(self, archives=(*self.archives, (found, name)))
 
     def with_cached_file(self, name: str, place: str, executable: bool) -> Dependencies:
         path = resolved(place, "register_cached_file(): the file's path")
@@ -95,6 +99,18 @@ class Dependencies:
         if any(known.name == name for known in self.cached_files):
             raise ProgramError(f"register_cached_file(): a file {name!r} was registered already. Take another name.")
         return replace(self, cached_files=(*self.cached_files, CachedFile(name, path, executable)))
+
+
+NOTHING_NEEDED = Dependencies()
+"""Functions import what is there already."""
+
+
+def _local(path: str, what: str) -> str:
+    """An absolute path of this machine, where these files are read before they go to workers."""
+    found = resolved(os.fspath(path), what)
+    if is_remote(found):
+        raise ProgramError(f"{what} is {path!r}, of another file system. Copy it to this machine first.")
+    return found
 
 
 def check_executable(python: str) -> None:

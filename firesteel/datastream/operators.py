@@ -20,8 +20,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection
+from inspect import isroutine
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.functions import Function, RuntimeContext
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.time_domain import TimeDomain
@@ -162,6 +164,13 @@ def operator_of(spec: Any) -> type[StreamOperator[Any]]:
             return _OPERATORS[kind]
     if isinstance(spec, type) and any(kind in _OPERATORS for kind in spec.__mro__):
         raise ProgramError(f"transform() takes a spec, got the class {spec.__name__} itself. Pass an instance.")
+    if spec is None or isinstance(spec, (str, bytes, int, float, TypeInformation)) or isroutine(spec):
+        # Not the advice below: nobody registers an operator for all texts, types or functions.
+        raise ProgramError(
+            f"transform() takes a name, a spec, and the type of what comes out; as spec it got {short_repr(spec, 60)}. "
+            "A spec is an object of a class of your own, best a frozen dataclass, that says what an operator has to "
+            "do: see firesteel.datastream.operators. Plain functions belong to map(), flat_map() or process()."
+        )
     name = type(spec).__name__
     raise ProgramError(
         f"No operator is known for {name} {short_repr(spec, 60)}. Decorate the operator that runs it with "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from firesteel.common.configuration import Configuration
 from firesteel.common.default_configuration import default_configuration
+from firesteel.common.duration_settings import check_durations
 from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_client import JobClient
 from firesteel.common.job_execution_result import JobExecutionResult
@@ -83,6 +84,7 @@ class StreamExecutionEnvironment:
         self._apply(configuration)
 
     def _apply(self, configuration: Configuration) -> None:
+        check_durations(configuration)
         self._config.configure(configuration)
         mode = configuration.get_string("execution.runtime-mode", "")
         if mode:
@@ -414,6 +416,8 @@ class StreamExecutionEnvironment:
     def _submission(self, job_name: str | None) -> Submission:
         from firesteel.engine.submission import Submission
 
+        # Once more: the settings of tables, for one, are set one by one.
+        check_durations(self._configuration)
         graph = self._job_graph()
         mode = self._mode or RuntimeExecutionMode.STREAMING
         if mode is RuntimeExecutionMode.AUTOMATIC:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from firesteel.filesystems.local import LOCAL, LocalFileSystem
 from firesteel.filesystems.options import StorageOptions
-from firesteel.filesystems.paths import hadoop_uri, is_remote, joined, resolved, scheme_of
+from firesteel.filesystems.paths import hadoop_uri, is_remote, joined, openable, resolved, scheme_of
 from firesteel.filesystems.port import FileInfo, FileSystem, Storage
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "hadoop_uri",
     "is_remote",
     "joined",
+    "openable",
     "resolved",
 ]
 

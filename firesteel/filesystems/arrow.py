@@ -9,17 +9,14 @@ from typing import Any, BinaryIO
 
 from pyarrow import fs
 
-from firesteel.errors import ConfigurationError
+from firesteel.filesystems.credentials import CREDENTIALS, check_credentials
 from firesteel.filesystems.hdfs import arrow_of_hdfs, has_client
 from firesteel.filesystems.options import StorageOptions
-from firesteel.filesystems.paths import S3_SCHEMES, scheme_of
+from firesteel.filesystems.paths import S3_SCHEMES, cannot_open, scheme_of
 from firesteel.filesystems.port import FileInfo
 from firesteel.filesystems.streams import buffered_input, buffered_output
 
 __all__ = ["ArrowFileSystem", "arrow_of"]
-
-KNOWN = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs")
-"""Schemes that Arrow knows. Hadoop may know more, for checkpoints."""
 
 
 def arrow_of(path: str, options: StorageOptions | None = None) -> tuple[Any, str]:
@@ -36,16 +33,13 @@ def arrow_of(path: str, options: StorageOptions | None = None) -> tuple[Any, str
         return _s3(options or StorageOptions()), path.partition("://")[2]
     if scheme == "hdfs" and has_client():
         return arrow_of_hdfs(path)
+    if scheme in CREDENTIALS:
+        check_credentials(path)
     try:
         found: tuple[Any, str] = fs.FileSystem.from_uri(path)
         return found
     except Exception as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigurationError(
-            f"There is no way to {path}: {reason}. Arrow knows the schemes file, {', '.join(KNOWN)}; hdfs needs "
-            "pip install 'firesteel[hdfs]', or Hadoop's native library and a CLASSPATH. Other file systems can be "
-            "mounted as a folder."
-        ) from error
+        raise cannot_open(path, str(error).splitlines()[0].rstrip(".")) from error
 
 
 @functools.lru_cache(maxsize=8)

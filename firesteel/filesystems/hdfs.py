@@ -40,7 +40,7 @@ def _client(address: str, process: int) -> Any:
     try:
         return hdfs_native.Client(address)
     except Exception as error:
-        raise ConfigurationError(f"There is no way to {address}: {error}.") from error
+        raise ConfigurationError(f"Cannot open {address}: {error}.") from error
 
 
 def _address(path: str) -> str:

@@ -6,9 +6,13 @@ import os
 import re
 from urllib.parse import unquote, urlsplit
 
+from firesteel.common.secret import without_url_secrets
 from firesteel.errors import ConfigurationError
 
-__all__ = ["S3_SCHEMES", "hadoop_uri", "is_remote", "joined", "resolved", "scheme_of"]
+__all__ = ["S3_SCHEMES", "cannot_open", "hadoop_uri", "is_remote", "joined", "openable", "resolved", "scheme_of"]
+
+_OF_ARROW = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs")
+"""Schemes that Arrow knows. Hadoop may know more, for checkpoints."""
 
 S3_SCHEMES = ("s3", "s3a", "s3n")
 """Names of one and the same: Hadoop's client calls itself s3a, all others s3."""
@@ -54,10 +58,35 @@ def resolved(path: str, what: str = "A path") -> str:
     if "@" in parts.netloc and scheme in S3_SCHEMES:
         # Not with the path, which would end up in logs, manifests and errors.
         raise ConfigurationError(
-            f"{what} has keys in it. They do not belong into a path: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+            f"{what} contains credentials. Remove them from the path: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
             "or the settings spark.hadoop.fs.s3a.access.key and spark.hadoop.fs.s3a.secret.key."
         )
     return path.rstrip("/")
+
+
+def openable(path: str, what: str) -> str:
+    """As :func:`resolved`, for sources and sinks: their workers open files through Arrow, or a client for HDFS.
+
+    >>> openable("oss://bucket/orders", "The path of a file sink")
+    Traceback (most recent call last):
+    firesteel.errors.ConfigurationError: Cannot open oss://bucket/orders: The path of a file sink has the scheme \
+'oss'. Known are the schemes file, s3, gs, gcs, abfs, abfss, hdfs; hdfs needs pip install 'firesteel[hdfs]', or \
+Hadoop's native library and a CLASSPATH. Other file systems can be mounted as a folder.
+    """
+    found = resolved(path, what)
+    scheme = scheme_of(found)
+    if scheme is not None and scheme not in (*S3_SCHEMES, *_OF_ARROW):
+        raise cannot_open(found, f"{what} has the scheme {scheme!r}")
+    return found
+
+
+def cannot_open(path: str, reason: str) -> ConfigurationError:
+    """The error for a path that neither Arrow nor the client for HDFS opens."""
+    return ConfigurationError(
+        f"Cannot open {without_url_secrets(path)}: {reason}. Known are the schemes file, {', '.join(_OF_ARROW)}; hdfs "
+        "needs pip install 'firesteel[hdfs]', or Hadoop's native library and a CLASSPATH. Other file systems can be "
+        "mounted as a folder."
+    )
 
 
 def is_remote(path: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from firesteel.common.secret import Secret
 from firesteel.errors import ConnectorError, FailureKind, SetupError, short_repr
 
-__all__ = ["CassandraAddress", "load_driver", "told"]
+__all__ = ["CassandraAddress", "as_connector_error", "load_driver"]
 
 _PASSING = (
     "Unavailable",
@@ -78,7 +78,9 @@ class CassandraAddress:
         )
 
 
-def told(address: CassandraAddress, error: BaseException, doing: str, element: object = None) -> ConnectorError:
+def as_connector_error(
+    address: CassandraAddress, error: BaseException, doing: str, element: object = None
+) -> ConnectorError:
     """An error of the driver's: where, what was tried, what the cluster said, what to do."""
     said = " ".join(str(error).split())
     name = type(error).__name__
@@ -93,6 +95,8 @@ def told(address: CassandraAddress, error: BaseException, doing: str, element: o
         return ConnectorError(
             f"Cassandra at {address} cannot be reached ({doing}): {reasons[-1].rstrip('.')}. Check that it runs there."
         )
+    if name == "UnresolvableContactPoints":
+        return ConnectorError(f"Cassandra at {address} cannot be reached ({doing}): no such host. Check its name.")
     text = f"Cassandra at {address} refused {doing}: {said.rstrip('.')}."
     if "unconfigured table" in said or "does not exist" in said:
         text += " Create the table first."

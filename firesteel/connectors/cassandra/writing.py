@@ -14,8 +14,8 @@ from typing import Any
 
 from firesteel.common.types import Row
 from firesteel.connectors.batch_versions import BatchVersions
-from firesteel.connectors.cassandra.connecting import CassandraAddress, load_driver, told
-from firesteel.datastream.connectors.base import CommitterContext, WriterContext
+from firesteel.connectors.cassandra.connecting import CassandraAddress, as_connector_error, load_driver
+from firesteel.datastream.connectors.base import DeliveryGuarantee, SinkWriter, WriterContext
 from firesteel.datastream.connectors.batch_sink import BatchSink, SinkBatch
 from firesteel.errors import TypeMismatchError, short_repr
 
@@ -34,6 +34,8 @@ class Writing:
     consistency: str | None = None
     ignore_nulls: bool = False
     """Whether None leaves what is there, instead of deleting it."""
+    ahead: bool = False
+    """Whether records wait in the checkpoint folder until their checkpoint is complete."""
 
 
 class CassandraWriting(BatchSink):
@@ -43,6 +45,8 @@ class CassandraWriting(BatchSink):
 
     def __init__(self, address: CassandraAddress, writing: Writing) -> None:
         load_driver()
+        if writing.ahead:
+            self.guarantee = DeliveryGuarantee.EXACTLY_ONCE
         self._address, self._writing = address, writing
         self._versions: BatchVersions | None = None
         self._cluster: Any = None
@@ -53,12 +57,12 @@ class CassandraWriting(BatchSink):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_versions": None, "_cluster": None, "_session": None, "_statement": None}
 
-    def open(self, context: CommitterContext) -> None:
-        assert isinstance(context, WriterContext)
+    def create_writer(self, context: WriterContext) -> SinkWriter:
         self._versions = BatchVersions(context.current_processing_time, MICROSECONDS)
+        return super().create_writer(context)
 
     def convert(self, value: Any) -> tuple[int, Sequence[Any], Any]:
-        # Here, and not when it is sent: what is sent a second time keeps its timestamp.
+        # Here, and not when it is sent: what is sent a second time, by the driver too, keeps its timestamp.
         assert self._versions is not None
         if not isinstance(value, Row | tuple | list):
             raise TypeMismatchError(
@@ -78,7 +82,7 @@ class CassandraWriting(BatchSink):
                     self._statement.consistency_level = getattr(levels, self._writing.consistency)
             except Exception as error:
                 self._drop()
-                raise told(self._address, error, f"the query {self._writing.query!r}") from None
+                raise as_connector_error(self._address, error, f"the query {self._writing.query!r}") from None
         return self._session
 
     def write(self, batch: SinkBatch) -> None:
@@ -111,7 +115,7 @@ class CassandraWriting(BatchSink):
         try:
             future.result()
         except Exception as error:
-            raise told(self._address, error, f"the query {self._writing.query!r}", record) from None
+            raise as_connector_error(self._address, error, f"the query {self._writing.query!r}", record) from None
 
     def _drop(self) -> None:
         cluster, self._cluster, self._session, self._statement = self._cluster, None, None, None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from firesteel.common.secret import Secret
-from firesteel.errors import BackPressureError, ConnectorError, FailureKind, ProgramError
+from firesteel.errors import BackPressureError, ConnectorError, FailureKind, ProgramError, short_repr
 
 __all__ = ["Action", "Answers", "Cluster", "read_answers"]
 
@@ -72,11 +72,12 @@ def checked_host(host: Any) -> str:
         port = parts.port
     except (ValueError, TypeError):
         parts, port = urlsplit(""), None
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
+    named = parts.scheme in ("http", "https") and parts.hostname and not parts.username and not parts.password
+    if not named or parts.path not in ("", "/") or parts.query or parts.fragment:
         # Not with the address itself, in which a password may stand.
         raise ProgramError(
-            "A node is addressed as http://host:port or https://host:port; user name and password have setters of "
-            "their own."
+            "A node is addressed as http://host:port or https://host:port; user name, password and a path before "
+            "/_bulk have setters of their own (set_connection_path_prefix for the path)."
         )
     return f"{parts.scheme}://{parts.hostname}:{port or 9200}"
 
@@ -106,8 +107,8 @@ class Connection:
             self._live = made
         return self._live
 
-    def bulk(self, body: bytes) -> Any:
-        """The answer to a bulk request."""
+    def bulk(self, body: bytes, documents: int) -> Any:
+        """The answer to a bulk request, with an item for each of its documents."""
         errors: list[str] = []
         headers = {**self._headers, **self._login()}
         for _ in self._cluster.hosts:
@@ -121,7 +122,7 @@ class Connection:
                 errors.append(f"{type(error).__name__}: {error}" if not str(error) else str(error))
                 self._number += 1
                 continue
-            return self._read(answer, content)
+            return self._read(answer, content, documents)
         raise ConnectorError(
             f"Elasticsearch at {self._cluster} cannot be reached: {errors[-1].rstrip('.')}. Check that it runs there."
         )
@@ -133,10 +134,20 @@ class Connection:
         token = base64.b64encode(f"{self._cluster.user}:{password}".encode()).decode()
         return {"Authorization": f"Basic {token}"}
 
-    def _read(self, answer: http.client.HTTPResponse, content: bytes) -> Any:
+    def _read(self, answer: http.client.HTTPResponse, content: bytes, documents: int) -> Any:
         status = answer.status
         if status == 200:
-            return json.loads(content)
+            found = _bulk_answer(content, documents)
+            if found is None:
+                # Whoever answers like that has stored nothing, or nobody knows what.
+                host = self._cluster.hosts[self._number % len(self._cluster.hosts)]
+                raise ConnectorError(
+                    f"{host}{self._cluster.prefix}/_bulk does not answer as Elasticsearch does: expected an item for "
+                    f"each of {documents} documents, got {short_repr(content, 120)}. Check set_hosts(…) and "
+                    "set_connection_path_prefix(…).",
+                    kind=FailureKind.PERMANENT,
+                )
+            return found
         text = _reason(content) or answer.reason
         if status in (401, 403):
             advice = "Check the user name and the password." if status == 401 else "Check the user's rights."
@@ -154,6 +165,22 @@ class Connection:
         live, self._live = self._live, None
         if live is not None:
             live.close()
+
+
+def _bulk_answer(content: bytes, documents: int) -> Any:
+    """The answer to so many documents; None if it is none."""
+    try:
+        found = json.loads(content)
+    except ValueError:
+        return None
+    items = found.get("items") if isinstance(found, dict) else None
+    if not isinstance(items, list) or len(items) != documents or not all(map(_is_item, items)):
+        return None
+    return found
+
+
+def _is_item(item: Any) -> bool:
+    return isinstance(item, dict) and len(item) == 1 and isinstance(next(iter(item.values())), dict)
 
 
 def _reason(content: bytes) -> str:
@@ -197,11 +224,11 @@ def read_answers(answer: Any) -> Answers:
         if status < 300 or gone or (status == 409 and "version" in str(result.get("error"))):
             continue
         (again if status in _MAY_PASS else refused).append(number)
-        texts[number] = _told(result.get("error") or f"status {status}")
+        texts[number] = _error_text(result.get("error") or f"status {status}")
     return Answers(again, refused, texts)
 
 
-def _told(error: Any) -> str:
+def _error_text(error: Any) -> str:
     if not isinstance(error, dict):
         return str(error)
     text = f"{error.get('type')}: {error.get('reason')}"

@@ -156,7 +156,7 @@ def avro_contents(opened: BinaryIO, file: InputFile) -> AvroContents:
         header = None
     if header is None or header["magic"] != _MAGIC:
         opened.seek(0)
-        raise InputError(f"{file.path} is no Avro file: it begins with {opened.read(16)!r}.")
+        raise InputError(f"{file.path} is not an Avro file: it begins with {opened.read(16)!r}.")
     places, blocks = [opened.tell()], []
     while places[-1] < file.size:
         count, size = _number(opened, file), _number(opened, file)

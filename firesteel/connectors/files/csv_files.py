@@ -193,7 +193,7 @@ def _lines(stream: IO[bytes], path: str) -> Iterator[str]:
             text = line.decode()
         except UnicodeDecodeError as error:
             raise InputError(
-                f"{path}, line {number + 1}: this is no UTF-8 ({error}): {short_repr(line, 120)}."
+                f"{path}, line {number + 1}: this is not UTF-8 ({error}): {short_repr(line, 120)}."
             ) from None
         if first:
             text, first = text.removeprefix("\ufeff"), False

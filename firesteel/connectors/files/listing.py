@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from firesteel.errors import ConfigurationError, ProgramError
-from firesteel.filesystems import FileInfo, FileSystem, StorageOptions, file_system_of, resolved
+from firesteel.filesystems import FileInfo, FileSystem, StorageOptions, file_system_of, openable
 
 __all__ = ["list_files", "listed", "resolved_paths"]
 
@@ -18,7 +18,7 @@ _HIDDEN = re.compile(r"/[._]")
 def resolved_paths(paths: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
     """Paths as the port takes them."""
     try:
-        return tuple(resolved(os.fspath(path), "A path of a file source") for path in paths)
+        return tuple(openable(os.fspath(path), "A path of a file source") for path in paths)
     except ConfigurationError as error:
         raise ProgramError(str(error)) from None
 

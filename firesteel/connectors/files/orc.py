@@ -116,4 +116,4 @@ def orc_file(source: Any, path: str) -> Any:
     try:
         return pyarrow.orc.ORCFile(source)
     except (pyarrow.ArrowException, OSError) as error:
-        raise InputError(f"{path} is no ORC file: {str(error).splitlines()[0]}") from error
+        raise InputError(f"{path} is not an ORC file: {str(error).splitlines()[0]}") from error

@@ -79,7 +79,7 @@ def parquet_file(source: Any, path: str, hive_unit: str = "ns") -> Any:
         return pyarrow.parquet.ParquetFile(source, metadata=known, coerce_int96_timestamp_unit=hive_unit)
     except pyarrow.ArrowInvalid as error:
         source.close()
-        raise InputError(f"{path} is no Parquet file: {str(error).splitlines()[0]}") from error
+        raise InputError(f"{path} is not a Parquet file: {str(error).splitlines()[0]}") from error
 
 
 def _may_be_of_flink(known: Any) -> bool:

@@ -52,7 +52,7 @@ def parsed(text: str) -> tuple[Any, Definitions]:
         schema = library.parse_schema(loaded(text), named_schemas=definitions)
     except Exception as error:
         reason = str(error) or type(error).__name__
-        raise ProgramError(f"This is no Avro schema: {reason}.") from None
+        raise ProgramError(f"This is not an Avro schema: {reason}.") from None
     return schema, definitions
 
 

@@ -108,7 +108,7 @@ def _tree(message: bytes, scan: Callable[[str, int], Any], error: Exception) -> 
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _decimal(digits: str) -> decimal.Decimal:

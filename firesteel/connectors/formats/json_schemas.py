@@ -29,7 +29,7 @@ def row_type_of_json_schema(text: str) -> TypeInformation:
     try:
         root = json.loads(text)
     except ValueError as error:
-        raise ProgramError(f"This is no JSON schema: {error}.") from None
+        raise ProgramError(f"This is not a JSON schema: {error}.") from None
     found = _Schema(root).type_of("<root>", root)
     if found is None:
         raise ProgramError("The JSON schema describes nothing but null.")

@@ -24,7 +24,7 @@ from firesteel.connectors.jdbc.address import DatabaseAddress
 from firesteel.connectors.jdbc.dialect import Dialect
 from firesteel.connectors.jdbc.session import Session
 from firesteel.connectors.source import CHUNK_RECORDS, Position, Records, SourceReader, SplitEnumerator, SplitRange
-from firesteel.errors import ConnectorError, FailureKind, InputError
+from firesteel.errors import ConnectorError, FailureKind, InputError, short_repr
 
 __all__ = ["Connection", "QueryEnumerator", "RowReader", "Scan", "TableEnumerator", "converted_rows"]
 
@@ -143,6 +143,7 @@ class TableEnumerator(_Enumerator):
         self._interval, self._settle = interval, settle
         self.bounded = parts > 0
         self._asked = -math.inf
+        self._exact: str | None = None
         self._seen: deque[tuple[float, Any]] = deque()
 
     def initial(self) -> Position:
@@ -166,10 +167,27 @@ class TableEnumerator(_Enumerator):
         """The parts of the table as it is now."""
         dialect, column = self._connection.dialect(), self._scan.column
         name, table = dialect.quoted(column), dialect.quoted(self._scan.table)
-        ((low, high),) = self._ask(f"SELECT MIN({name}), MAX({name}) FROM {table}", (), f"a look at {self._scan.table}")
+        exact = self._column()
+        sql = f"SELECT MIN({name}){exact}, MAX({name}){exact}, COUNT(*) - COUNT({name}) FROM {table}"
+        ((low, high, missing),) = self._ask(sql, (), f"a look at {self._scan.table}")
+        if missing:
+            # No range of values has them: they would be left out, and nobody would know.
+            raise ConnectorError(
+                f"Table {self._scan.table!r} has {missing} rows without a value (NULL) in {column!r}, by which it is "
+                "read in parts. Choose a column that is NOT NULL, or read it with JdbcSource.query(…).",
+                kind=FailureKind.PERMANENT,
+            )
         if high is None:
             return []
         low, high = _json_value(low, column), _json_value(high, column)
+        if isinstance(low, str) != isinstance(high, str):
+            # SQLite has any values in any column.
+            raise ConnectorError(
+                f"Table {self._scan.table!r} has texts among the numbers in {column!r}, by which it is read in parts, "
+                f"from {low!r} to {short_repr(high, 80)}. Choose a column whose values are of one type, or read it "
+                "with JdbcSource.query(…).",
+                kind=FailureKind.PERMANENT,
+            )
         if not isinstance(low, int | float):
             # Only numbers can be cut into even parts.
             return [[None, high, 0]]
@@ -179,13 +197,28 @@ class TableEnumerator(_Enumerator):
         borders = [None, *sorted({cut for cut in cuts if low <= cut < high}), high]
         return [[start, end, 0] for start, end in itertools.pairwise(borders)]
 
+    def _column(self) -> str:
+        """Looks at the column. Returns what makes its values exact: drivers give those of single precision rounded, and
+        a range up to such a value may lack rows."""
+        if self._exact is None:
+            dialect, column = self._connection.dialect(), self._scan.column
+            sql = f"SELECT {dialect.quoted(column)} FROM {dialect.quoted(self._scan.table)} WHERE 1 = 0"
+            session = self._live = self._live or self._connection.session()
+            kind = session.again(
+                lambda: session.column_type(sql), f"a look at {self._scan.table}", self._connection.retries
+            )
+            if kind in _WITHOUT_ORDER:
+                raise _no_position(column, kind)
+            self._exact = " * 1e0" if kind in _SINGLE_PRECISION else ""
+        return self._exact
+
     def _limit(self, start: Any, end: Any, records: int) -> tuple[Any, int]:
         """The last value of so many rows, and how many there are. Rows with the same value stay together."""
         dialect = self._connection.dialect()
         condition, parameters = between(dialect, self._scan.column, start, end)
         name, table = dialect.quoted(self._scan.column), dialect.quoted(self._scan.table)
         inner = f"SELECT {name} FROM {table} WHERE {condition} ORDER BY {name} LIMIT {int(records)}"
-        sql = f"SELECT MAX({name}), COUNT(*) FROM ({inner}) rows_"
+        sql = f"SELECT MAX({name}){self._column()}, COUNT(*) FROM ({inner}) rows_"
         ((last, count),) = self._ask(sql, parameters, f"a look at {self._scan.table}")
         if last is None:
             return (start if end is None else end), 0
@@ -286,7 +319,7 @@ class RowReader(SourceReader[Scan, Row]):
                 yield Records(rows, None if timestamp is None else [timestamp(row) for row in rows])
         except session.errors as error:
             session.drop()
-            raise session.tell(error, f"the query {statement!r}") from None
+            raise session.as_connector_error(error, f"the query {statement!r}") from None
 
     def close(self) -> None:
         if self._live is not None:
@@ -305,19 +338,27 @@ def _begun(pieces: Iterator[Any]) -> Iterator[Any]:
     return all_of_it()
 
 
+_SINGLE_PRECISION = frozenset(("float4", "FLOAT"))
+_WITHOUT_ORDER = frozenset(("bool", "bytea", "json", "jsonb", "uuid", "xml"))
+"""Types of PostgreSQL that have no least and no greatest value."""
+
 _SURE: dict[str, frozenset[type]] = {
     repr(Types.STRING()): frozenset((str, type(None))),
     repr(Types.LONG()): frozenset((int, type(None))),
     repr(Types.DOUBLE()): frozenset((float, type(None))),
 }
-"""Types whose values need no closer look: a database has no larger ones."""
+"""Types whose values need no closer look than :func:`_surely_fits` takes."""
 
 
 def _surely_fits(piece: list[tuple[Any, ...]], expected: list[frozenset[type]]) -> bool:
     """Whether all values of all columns have the right classes: that is found out column by column, many times faster
     than row by row."""
     columns = zip(*piece, strict=True)
-    return all(kinds.issuperset(map(type, column)) for kinds, column in zip(expected, columns, strict=True))
+    return all(
+        # MySQL has unsigned numbers that are larger than a LONG.
+        kinds.issuperset(map(type, column)) and (int not in kinds or max(filter(None, column), default=0) < 1 << 63)
+        for kinds, column in zip(expected, columns, strict=True)
+    )
 
 
 def _converted(values: tuple[Any, ...], converters: list[Callable[[Any], Any] | None]) -> list[Any]:
@@ -370,11 +411,23 @@ def _json_value(value: Any, column: str) -> Any:
     """A column's value as a position."""
     if isinstance(value, datetime.datetime | datetime.date):
         return value.isoformat(sep=" ") if isinstance(value, datetime.datetime) else value.isoformat()
+    if isinstance(value, float | Decimal) and (math.isnan(value) or (isinstance(value, Decimal) and math.isinf(value))):
+        # What is behind NaN and up to NaN, nobody could say; and a decimal of infinity is no number in a position.
+        raise ConnectorError(
+            f"Column {column!r}, by which a table is read, has the value {value}, by which no range can end. "
+            "Choose another column, or read the table with JdbcSource.query(…).",
+            kind=FailureKind.PERMANENT,
+        )
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else str(value)
     if isinstance(value, int | float | str):
         return value
-    raise ConnectorError(
-        f"Column {column!r} has values of {type(value).__name__}. A table is read by numbers, texts or times.",
+    raise _no_position(column, type(value).__name__)
+
+
+def _no_position(column: str, kind: str) -> ConnectorError:
+    return ConnectorError(
+        f"Column {column!r} has values of {kind}. A table is read by a column of numbers, texts, dates or timestamps; "
+        "without one, with JdbcSource.query(…).",
         kind=FailureKind.PERMANENT,
     )

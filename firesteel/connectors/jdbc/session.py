@@ -14,6 +14,8 @@ __all__ = ["Session"]
 
 PAUSE = 1.0
 """Seconds before the first retry; before the second twice as much, and so on."""
+LOCK_SECONDS = 20.0
+"""For how long a statement that changes something waits for a lock of somebody else."""
 
 Result = TypeVar("Result")
 
@@ -33,11 +35,11 @@ class Session(ABC):
         """Whether the same may go well the next time."""
 
     @abstractmethod
-    def tell(
+    def as_connector_error(
         self, error: Exception, doing: str, element: object = None, kind: FailureKind | None = None
     ) -> ConnectorError:
-        """An error of the driver in our words: where, what was tried, what the server said, what to do. ``kind`` is for
-        an error that means more at the place where it was caught than its code says."""
+        """An error of the driver as a ConnectorError: where, what was tried, what the server said, what to do.
+        ``kind`` is for an error that means more at the place where it was caught than its code says."""
 
     @abstractmethod
     def execute(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
@@ -56,6 +58,10 @@ class Session(ABC):
         """The rows of a query, some at a time, without all of them in memory."""
 
     @abstractmethod
+    def column_type(self, statement: str) -> str:
+        """The driver's name for the type of a query's first column, where it has one."""
+
+    @abstractmethod
     def drop(self) -> None:
         """Lets the connection go, with the transaction it may be in."""
 
@@ -65,7 +71,7 @@ class Session(ABC):
             return self.retried(action, retries)
         except self.errors as error:
             self.drop()
-            raise self.tell(error, doing) from None
+            raise self.as_connector_error(error, doing) from None
 
     def retried(self, action: Callable[[], Result], retries: int) -> Result:
         """The same, with the driver's own error if it was of no use. Each try has a new connection."""

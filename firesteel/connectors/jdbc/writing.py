@@ -14,7 +14,7 @@ from firesteel.connectors.jdbc.address import DatabaseAddress
 from firesteel.connectors.jdbc.dialect import Dialect
 from firesteel.datastream.connectors.base import SinkWriter, WriterContext
 from firesteel.datastream.functions import SinkFunction
-from firesteel.errors import ConnectorError, short_repr
+from firesteel.errors import ConnectorError, FailureKind, short_repr
 
 __all__ = ["RowWriter", "Target", "TransactionWriting", "Writing"]
 
@@ -101,7 +101,7 @@ class Writing(SinkWriter):
         """Rows were sent together, so the server did not say which of them it refused. One by one it does."""
         session = self._session
         if session.is_passing(error):
-            return session.tell(error, self.doing)
+            return session.as_connector_error(error, self.doing)
         for value, row in zip(self._values, self._rows, strict=True):
             try:
                 with session.transaction(force_rollback=True):
@@ -109,8 +109,8 @@ class Writing(SinkWriter):
             except session.errors as again:
                 if session.is_passing(again):
                     break
-                return session.tell(again, self.doing, value)
-        return session.tell(error, self.doing)
+                return session.as_connector_error(again, self.doing, value)
+        return session.as_connector_error(error, self.doing)
 
     def close(self) -> None:
         self._session.drop()
@@ -143,7 +143,8 @@ class TransactionWriting(Writing):
 
     def __init__(self, target: Target, context: WriterContext) -> None:
         super().__init__(target, f"firesteel {context.job_name()}"[:63])
-        self._prefix = f"{context.name_prefix()}-{context.subtask()}"
+        self._sink_prefix = f"{context.name_prefix()}-"
+        self._prefix = f"{self._sink_prefix}{context.subtask()}"
         self._open: Any | None = None
         """The transaction that is open: its name, or what the database calls it."""
         self._taken_over = False
@@ -161,6 +162,41 @@ class TransactionWriting(Writing):
         self._last_time = batch_time
         return f"{self._prefix}-{batch_time}-{self._same_time}"
 
+    def _send_to_transaction(self) -> None:
+        """Sends what is buffered into the open transaction. Rows that somebody else has locked are waited for, ``1 +
+        retries`` times as long as one statement waits: most transactions are short. But what another subtask of this
+        sink has prepared stays locked until the batch is complete, which waits for this one."""
+        for left in range(self._target.retries, -1, -1):
+            try:
+                self._together()
+                return
+            except self._session.errors as error:
+                if not self._is_locked(error):
+                    raise
+                prepared = self._prepared_by_others()
+                if left and not prepared:
+                    continue
+                refusal = self._session.as_connector_error(error, self.doing)
+                holder = (
+                    "Another subtask of this sink has changed the same row, in a transaction that ends with the batch."
+                    if prepared
+                    else "Another transaction, maybe of another sink or program, has changed the same row and not "
+                    "ended in time."
+                )
+                raise ConnectorError(
+                    f"{refusal} {holder} Rows must reach the subtask that changes them: key_by(…) the row's key in "
+                    "front of the sink, or set_parallelism(1) on it.",
+                    kind=FailureKind.PERMANENT,
+                ) from None
+
     @abstractmethod
     def _begin(self, name: str) -> None:
         """Opens a transaction, or takes over the one that is prepared under this name."""
+
+    @abstractmethod
+    def _is_locked(self, error: Exception) -> bool:
+        """Whether a statement waited for a lock for as long as it may."""
+
+    @abstractmethod
+    def _prepared_by_others(self) -> bool:
+        """Whether other subtasks of this sink have prepared transactions."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable
 from itertools import repeat
 from operator import is_, methodcaller
@@ -11,6 +12,7 @@ from firesteel.common.serialization import ByteArraySchema, DeserializationSchem
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.source import Records, SideRecords
 from firesteel.connectors.undecodable import Undecodable, UndecodableRecord, UndecodableRecords
+from firesteel.durable.names import stored_as
 from firesteel.errors import ConnectorError
 
 __all__ = ["Deserializing", "KafkaRecord"]
@@ -30,6 +32,22 @@ class KafkaRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+@stored_as("kafka_record")
+def _kafka_record(
+    topic: str,
+    partition: int,
+    offset: int,
+    timestamp: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: tuple[tuple[str, bytes | None], ...],
+) -> KafkaRecord:
+    return KafkaRecord(topic, partition, offset, timestamp, key, value, headers)
+
+
+copyreg.pickle(KafkaRecord, lambda record: (_kafka_record, tuple(record)))
 
 
 class Deserializing:

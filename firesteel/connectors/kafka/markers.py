@@ -63,7 +63,9 @@ class Markers:
             if left_out and not self._write(left_out, committed):
                 return
             if time.monotonic() > end:
-                logger.warning("Kafka: %s", _said(missing, "have no end yet: the broker takes long to write it"))
+                logger.warning(
+                    "Kafka: %s", _missing_text(missing, "have no end yet: the broker takes long to write it")
+                )
                 return
             known = self._transactions.describe({one.transaction.transactional_id for one in missing})
             if committed:
@@ -151,12 +153,14 @@ class Markers:
             return True
 
         if self._transactions.ask(ask, "writing the end of transactions"):
-            logger.warning("Kafka: %s", _said(missing, "had no end after a broker's restart: it was written"))
+            logger.warning("Kafka: %s", _missing_text(missing, "had no end after a broker's restart: it was written"))
             return True
         advice = (
             "Readers of committed records wait. Grant the user ClusterAction on the cluster, and start the job again"
         )
-        logger.error("Kafka: %s", _said(missing, f"were left without an end by a broker that was restarted. {advice}"))
+        logger.error(
+            "Kafka: %s", _missing_text(missing, f"were left without an end by a broker that was restarted. {advice}")
+        )
         return False
 
 
@@ -165,7 +169,7 @@ def _is_going_on(one: Transaction, found: TransactionState | None) -> bool:
     return found is not None and (found.is_being_aborted or (found.is_open and found.transaction == one))
 
 
-def _said(missing: list[_Open], what: str) -> str:
+def _missing_text(missing: list[_Open], what: str) -> str:
     places = sorted({f"{topic}-{partition}" for topic, partition in (one.partition for one in missing)})
     shown = ", ".join(places[:3]) + (", …" if len(places) > 3 else "")
     return f"transactions in {shown} {what}."

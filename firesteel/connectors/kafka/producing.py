@@ -205,7 +205,7 @@ class Producing:
             raise self.explained(error, doing) from None
 
     def explained(self, error: Any, doing: str) -> ConnectorError:
-        """An error of the client's in our words."""
+        """An error of the client's as a ConnectorError."""
         return explained(error, self._properties, doing, self._last.behind)
 
     def abandon(self) -> None:

@@ -145,7 +145,7 @@ class WriteAheadCommitter(Committer):
         if prepared is None or not prepared.is_open:
             raise ConnectorError(
                 f"Kafka at {self._properties.servers}: the transaction {self._name} of this batch is gone. Another "
-                "process has fenced this producer. The batch comes again."
+                "process has fenced this producer. The batch will be retried."
             )
         self._transactions.commit([prepared.transaction])
         self._markers.wait({prepared.transaction: prepared.partitions})

@@ -136,7 +136,7 @@ class TransactionalWriter(SinkWriter):
             raise ConnectorError(
                 f"Kafka at {self._properties.servers}: the transaction {turn.transactional_id} of this batch is gone "
                 f"({'unknown' if known is None else known.state}). It was open for longer than "
-                "transaction.timeout.ms, or another process has fenced it. The batch comes again."
+                "transaction.timeout.ms, or another process has fenced it. The batch will be retried."
             )
         turn.prepared = known.transaction
         return [committable(known, turn.producer.sent)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from firesteel.errors import ConnectorError, FailureKind, ProgramError, SetupErr
 __all__ = ["MqttAddress", "Session", "load_client"]
 
 CONNECT_SECONDS = 10.0
+
+logger = logging.getLogger("firesteel.connectors")
 
 _REFUSED = ("bad user name or password", "not authorized", "client identifier not valid", "unacceptable protocol")
 """What a broker says to a connection that it will not allow the next time either."""
@@ -76,6 +79,8 @@ class Session:
         self._connected = threading.Event()
         self._answered = threading.Event()
         self._refusal = ""
+        self._not_subscribed = ""
+        self._closing = False
         self._on_connected: Callable[[], None] = lambda: None
         self.client = paho.Client(
             paho.CallbackAPIVersion.VERSION2,
@@ -90,7 +95,16 @@ class Session:
         if address.tls:
             self.client.tls_set()
         self.client.on_connect = self._on_connect
-        self.client.on_disconnect = lambda *given: self._connected.clear()
+        self.client.on_disconnect = self._on_disconnect
+        self.client.on_subscribe = self._on_subscribe
+
+    def _on_disconnect(self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any) -> None:
+        if self._connected.is_set() and not self._closing:
+            logger.warning("MQTT broker at %s has gone: %s. It is connected to again.", self._address, reason)
+        self._connected.clear()
+
+    def _on_subscribe(self, client: Any, userdata: Any, mid: int, reasons: Any, properties: Any) -> None:
+        self._not_subscribed = next((str(reason) for reason in reasons if reason.is_failure), "")
 
     def _on_connect(self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any) -> None:
         if reason.is_failure:
@@ -125,7 +139,14 @@ class Session:
                 f"MQTT broker at {self._address} refused the connection: {self._refusal}.{advice}",
                 kind=FailureKind.PERMANENT if final else FailureKind.PASSING,
             )
+        if self._not_subscribed:
+            raise ConnectorError(
+                f"MQTT broker at {self._address} refused a subscription: {self._not_subscribed}. Grant the user the "
+                "right to read all of the topics.",
+                kind=FailureKind.PERMANENT,
+            )
 
     def close(self) -> None:
+        self._closing = True
         self.client.disconnect()
         self.client.loop_stop()

@@ -45,6 +45,8 @@ class MySqlAddress(DatabaseAddress):
     password: Secret | None = field(default=None, repr=False)
     parameters: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
     """More for the driver."""
+    server: str = field(default="MySQL", repr=False)
+    """What the address calls the server."""
 
     @staticmethod
     def parse(url: str, user: str | None = None, password: str | Secret | None = None) -> MySqlAddress:
@@ -68,7 +70,8 @@ class MySqlAddress(DatabaseAddress):
         known.pop("user", None)
         database = unquote(parts.path.lstrip("/"))
         hidden = Secret.of(password) if password else None
-        return MySqlAddress(host, port, database, user, hidden, tuple(known.items()))
+        server = "MariaDB" if parts.scheme == "mariadb" else "MySQL"
+        return MySqlAddress(host, port, database, user, hidden, tuple(known.items()), server)
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}/{self.database}"

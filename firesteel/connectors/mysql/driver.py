@@ -9,12 +9,15 @@ from typing import Any
 
 from firesteel.connectors.jdbc import session
 from firesteel.connectors.jdbc.address import DatabaseAddress
+from firesteel.connectors.mysql.address import MySqlAddress
 from firesteel.connectors.mysql.loading import load_driver
 from firesteel.errors import ConnectorError, FailureKind, short_repr
 
-__all__ = ["DUPLICATE_KEY", "NO_SUCH_TRANSACTION", "Session", "code_of"]
+__all__ = ["DUPLICATE_KEY", "LOCKED", "NO_SUCH_TRANSACTION", "Session", "code_of"]
 
 DUPLICATE_KEY = 1062
+LOCKED = 1205
+"""Somebody else holds a lock, and was waited for long enough."""
 NO_SUCH_TRANSACTION = 1397
 """XAER_NOTA: there is no such transaction, or the session that prepared it has not ended yet."""
 
@@ -23,7 +26,7 @@ _PASSING = frozenset(
         *(0, 2002, 2003, 2006, 2013, 2014, 2027, 2055),  # connections
         *(1040, 1129, 1203, 1226),  # too many connections
         *(1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1317, 1927, 3169),  # a server that stops, networks, kills
-        *(1205, 1213, 1412),  # locks and deadlocks
+        *(LOCKED, 1213, 1412),  # locks and deadlocks
         *(1290, 1792, 1836),  # a replica before it is promoted
         *(1021, 1037, 1038, 1041, 1114),  # disks and memory
     )
@@ -64,6 +67,9 @@ class Session(session.Session):
         self.address = address
         self._name = name
         self._connection: Any = None
+        self._unconnected: Exception | None = None
+        """Why the last connection was not made."""
+        self._server = ""
 
     @property
     def errors(self) -> type[Exception]:
@@ -76,17 +82,19 @@ class Session(session.Session):
             code_of(error) in _PASSING
         )
 
-    def tell(
+    def as_connector_error(
         self, error: Exception, doing: str, element: object = None, kind: FailureKind | None = None
     ) -> ConnectorError:
         code = code_of(error)
         said = " ".join(str(error.args[1] if len(error.args) > 1 else error).split()) or "the connection was closed"
         away = code < 1000 or 2000 <= code < 3000
+        unconnected = error is self._unconnected
         if away:
-            what = f"MySQL at {self.address} cannot be reached ({doing}): {said.rstrip('.')}."
+            what = f"{self.server} at {self.address} cannot be reached ({doing}): {said.rstrip('.')}."
         else:
-            what = f"MySQL at {self.address} refused {doing}: {said.rstrip('.')} (error {code})."
-        if element is not None:
+            doing = "the connection" if unconnected else doing
+            what = f"{self.server} at {self.address} refused {doing}: {said.rstrip('.')} (error {code})."
+        if element is not None and not unconnected:
             what += f" The element is {short_repr(element)}."
         fit = "Check that the column's type and the declared type of the field agree." if code in _VALUES else ""
         advice = _ADVICE.get(code) or fit or ("Check that it runs there." if away else "")
@@ -95,18 +103,35 @@ class Session(session.Session):
 
     def connection(self) -> Any:
         if self._connection is None or not self._connection.open:
-            self._connection = load_driver().connect(
-                **self.address.resolve().arguments(),
-                autocommit=True,
-                charset="utf8mb4",
-                program_name=self._name,
-                # A value that does not fit is an error, not something shorter. A lock is waited for, but not for long.
-                init_command=(
-                    "SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'), "
-                    "innodb_lock_wait_timeout = 20, time_zone = '+00:00'"
-                ),
-            )
+            try:
+                self._connection = self._connect()
+            except self.errors as error:
+                self._unconnected = error
+                raise
+            self._server = "MariaDB" if "MariaDB" in self._connection.server_version else "MySQL"
         return self._connection
+
+    def _connect(self) -> Any:
+        return load_driver().connect(
+            **self.address.resolve().arguments(),
+            autocommit=True,
+            charset="utf8mb4",
+            program_name=self._name,
+            # A value that does not fit is an error, not something shorter. A lock is waited for, but not for long.
+            init_command=(
+                "SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'), "
+                f"innodb_lock_wait_timeout = {int(session.LOCK_SECONDS)}, time_zone = '+00:00'"
+            ),
+        )
+
+    @property
+    def server(self) -> str:
+        """What the server calls itself; before it was reached, what the address calls it."""
+        if self._server:
+            return self._server
+        address = self.address.resolve()
+        assert isinstance(address, MySqlAddress)
+        return address.server
 
     @property
     def is_open(self) -> bool:
@@ -146,6 +171,11 @@ class Session(session.Session):
             cursor.execute(statement, parameters or None)
             while rows := cursor.fetchmany(size):
                 yield list(rows)
+
+    def column_type(self, statement: str) -> str:
+        with self.connection().cursor() as cursor:
+            cursor.execute(statement)
+            return "FLOAT" if cursor.description[0][1] == load_driver().constants.FIELD_TYPE.FLOAT else ""
 
     def drop(self) -> None:
         connection, self._connection = self._connection, None

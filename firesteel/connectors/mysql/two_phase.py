@@ -7,7 +7,8 @@
    locks.
 3. **Mark** (task). Its first row goes to the table of marks, with its name for a key: of two transactions with one name
    at most one can ever be committed.
-4. **Write** (task). *Crash here:* the server rolls back when the connection ends.
+4. **Write** (task). Locks of others are waited for, but not for ever: rows that another subtask has prepared stay
+   locked until the batch is complete. *Crash here:* the server rolls back when the connection ends.
 5. **Prepare** (task). ``XA PREPARE``: from here on it survives crashes, of the server too. Then the connection ends:
    MariaDB lets nobody else commit what belongs to a session.
 6. **Commit** (driver, when the batch is logged). ``XA COMMIT``. Of one that is not there any more the mark says whether
@@ -24,7 +25,7 @@ from typing import Any, TypeVar
 
 from firesteel.connectors.jdbc.address import DatabaseAddress
 from firesteel.connectors.jdbc.writing import Target, TransactionWriting
-from firesteel.connectors.mysql.driver import DUPLICATE_KEY, NO_SUCH_TRANSACTION, Session, code_of
+from firesteel.connectors.mysql.driver import DUPLICATE_KEY, LOCKED, NO_SUCH_TRANSACTION, Session, code_of
 from firesteel.datastream.connectors.base import Committer, CommitterContext, Sink, SinkWriter, WriterContext
 from firesteel.errors import ConnectorError, FailureKind
 
@@ -37,6 +38,8 @@ _CREATE = (
 )
 _NAME_TAKEN = 1440
 """XAER_DUPID."""
+
+_PORTION = "firesteel_portion"
 
 DETACHING_SECONDS = 10.0
 """How long the end of a session that has prepared something may take."""
@@ -81,7 +84,9 @@ class XaWriter(TransactionWriting):
                 self._session.drop()
                 if code_of(error) in (_NAME_TAKEN, DUPLICATE_KEY):
                     # Another try of this task, thought dead, was faster.
-                    raise self._session.tell(error, f"XA START of {name}", kind=FailureKind.PASSING) from None
+                    raise self._session.as_connector_error(
+                        error, f"XA START of {name}", kind=FailureKind.PASSING
+                    ) from None
                 raise
             return False
 
@@ -91,18 +96,38 @@ class XaWriter(TransactionWriting):
     def send(self) -> None:
         self._check()
         try:
-            self._session.executemany(self._target.statement, self._rows)
+            self._send_to_transaction()
+        except ConnectorError:
+            self._session.drop()
+            raise
         except self._session.errors as error:
             # Not tried again: with the connection went what was sent before.
             self._session.drop()
             raise self._refused(error) from None
         self._sent()
 
+    def _together(self) -> None:
+        self._session.execute(f"SAVEPOINT {_PORTION}")
+        try:
+            self._session.executemany(self._target.statement, self._rows)
+        except self._session.errors as error:
+            if self._is_locked(error):
+                # Of the rows, those before the one that is locked are changed already.
+                self._session.execute(f"ROLLBACK TO SAVEPOINT {_PORTION}")
+            raise
+
+    def _is_locked(self, error: Exception) -> bool:
+        return code_of(error) == LOCKED
+
+    def _prepared_by_others(self) -> bool:
+        return bool(_prepared(self._session, self._sink_prefix))
+
     def _check(self) -> None:
         """A connection that is made anew has no transaction: its rows would be committed one by one."""
         if not self._session.is_open:
             raise ConnectorError(
-                f"The connection to MySQL at {self._target.address} was lost, and the batch's transaction with it."
+                f"The connection to {self._session.server} at {self._target.address} was lost, and the batch's "
+                "transaction with it."
             )
 
     def prepare_commit(self) -> list[Any]:
@@ -115,7 +140,7 @@ class XaWriter(TransactionWriting):
                 self._session.execute(f"XA END '{name}'")
                 self._session.execute(f"XA PREPARE '{name}'")
             except self._session.errors as error:
-                raise self._session.tell(error, f"XA PREPARE of {name}") from None
+                raise self._session.as_connector_error(error, f"XA PREPARE of {name}") from None
         self._session.drop()
         return [name]
 
@@ -172,7 +197,7 @@ class XaCommitter(Committer):
                 # It still belongs to the session that prepared it, whose end the server has not noticed yet.
                 if time.monotonic() > until:
                     doing = f"XA {how} of {name}, which belongs to a session that does not end"
-                    raise self._session.tell(error, doing, kind=FailureKind.PASSING) from None
+                    raise self._session.as_connector_error(error, doing, kind=FailureKind.PASSING) from None
             time.sleep(0.002)
 
     def abort(self, committables: list[Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -16,14 +17,16 @@ from firesteel.errors import ConnectorError, FailureKind, short_repr
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["NO_SUCH_TRANSACTION", "Session", "is_passing", "tell"]
+__all__ = ["LOCKED", "NO_SUCH_TRANSACTION", "Session", "as_connector_error", "is_passing"]
 
+LOCKED = "55P03"
+"""lock_not_available: somebody else holds a lock, and was waited for long enough."""
 NO_SUCH_TRANSACTION = "42704"
 """undefined_object: there is no prepared transaction of that name."""
 
 _PASSING_CLASSES = ("08", "40", "53", "57", "58")
 """Connections, conflicts between transactions, lack of resources, an administrator's doing, the server's own disks."""
-_PASSING_STATES = ("25006", "25P02", "25P03", "55006", "55P03", "XX000")
+_PASSING_STATES = ("25006", "25P02", "25P03", "55006", LOCKED, "XX000")
 """A standby before it is promoted, a transaction that failed before or stood still for too long, things in use, a lock
 that was not to be had, what went wrong within the server."""
 
@@ -54,18 +57,22 @@ _ADVICE = {
 }
 
 
-def tell(
+def as_connector_error(
     error: Exception, address: DatabaseAddress, doing: str, element: object = None, kind: FailureKind | None = None
 ) -> ConnectorError:
-    """An error of the driver in our words: where, what was tried, what the server said, what to do. ``kind`` is for an
-    error that means more at the place where it was caught than its code says."""
+    """An error of the driver as a ConnectorError: where, what was tried, what the server said, what to do. ``kind`` is
+    for an error that means more at the place where it was caught than its code says."""
     state = getattr(error, "sqlstate", None) or ""
     said = " ".join(str(error).split()) or type(error).__name__
     refusal = state or _refused_connection(error)
     if state:
         what = f"PostgreSQL at {address} refused {doing}: {said} (SQLSTATE {state})."
     elif refusal:
-        what = f"PostgreSQL at {address} refused the connection: {said}."
+        what, element = f"PostgreSQL at {address} refused the connection: {said}.", None
+    elif not isinstance(error, _connection_errors()):
+        # Values of either side that the other one does not have.
+        what = f"The driver of PostgreSQL at {address} refused {doing}: {said.rstrip('.')}."
+        refusal = "22"
     else:
         what = f"PostgreSQL at {address} cannot be reached ({doing}): {said}."
     if element is not None:
@@ -81,13 +88,16 @@ def _refused_connection(error: Exception) -> str:
     return next((refusal for refusal, words in _REFUSED.items() if words.search(said)), "")
 
 
+def _connection_errors() -> tuple[type[Exception], ...]:
+    driver = load_driver()
+    return driver.OperationalError, driver.InterfaceError
+
+
 def is_passing(error: Exception) -> bool:
     """Whether the same may go well the next time."""
-    driver = load_driver()
     state = getattr(error, "sqlstate", None)
     if state is None:
-        broken = isinstance(error, driver.OperationalError | driver.InterfaceError)
-        return broken and not _refused_connection(error)
+        return isinstance(error, _connection_errors()) and not _refused_connection(error)
     return state in _PASSING_STATES or state[:2] in _PASSING_CLASSES
 
 
@@ -138,10 +148,10 @@ class Session(session.Session):
     def is_passing(self, error: Exception) -> bool:
         return is_passing(error)
 
-    def tell(
+    def as_connector_error(
         self, error: Exception, doing: str, element: object = None, kind: FailureKind | None = None
     ) -> ConnectorError:
-        return tell(error, self.address, doing, element, kind)
+        return as_connector_error(error, self.address, doing, element, kind)
 
     def transaction(self, force_rollback: bool = False) -> AbstractContextManager[Any]:
         found: AbstractContextManager[Any] = self.connection().transaction(force_rollback=force_rollback)
@@ -149,12 +159,19 @@ class Session(session.Session):
 
     def stream(self, statement: str, parameters: tuple[Any, ...], size: int) -> Iterator[list[tuple[Any, ...]]]:
         driver = load_driver()
-        # A cursor of the server's, which lives in a transaction.
-        with self.connection().transaction(), driver.RawServerCursor(self.connection(), "firesteel") as cursor:
-            cursor.itersize = size
-            cursor.execute(statement.encode(), parameters or None)
-            while rows := cursor.fetchmany(size):
-                yield rows
+        # The server sends rows while those before are worked on, and not more than a connection's buffers take. A libpq
+        # before version 17 gives them only one by one.
+        at_once = size if driver.capabilities.has_stream_chunked() else 1
+        with self.connection().cursor() as cursor:
+            rows = cursor.stream(statement.encode(), parameters or None, size=at_once)
+            while piece := list(itertools.islice(rows, size)):
+                yield piece
+
+    def column_type(self, statement: str) -> str:
+        cursor = self.connection().execute(statement.encode())
+        assert cursor.description is not None
+        known = load_driver().adapters.types.get(cursor.description[0].type_code)
+        return known.name if known is not None else ""
 
     def drop(self) -> None:
         """Lets the connection go, with the transaction it may be in."""

@@ -4,7 +4,8 @@
    again: the sink's prefix, the subtask, the batch's time. If a transaction of that name is prepared, an earlier try of
    this task died after preparing it, and it holds the same rows. It is taken over, or this try would wait for its
    locks for ever.
-2. **Write** (task). Rows go into the open transaction, portion by portion.
+2. **Write** (task). Rows go into the open transaction, portion by portion. Locks of others are waited for, but not for
+   ever: rows that another subtask has prepared stay locked until the batch is complete.
    *Crash here:* the server rolls back when the connection ends.
 3. **Prepare** (task). ``PREPARE TRANSACTION``: from here on it survives crashes, of the server too. The driver gets its
    name and its number.
@@ -21,9 +22,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+from firesteel.connectors.jdbc import session
 from firesteel.connectors.jdbc.address import DatabaseAddress
 from firesteel.connectors.jdbc.writing import Target, TransactionWriting
-from firesteel.connectors.postgresql.driver import NO_SUCH_TRANSACTION, Session, tell
+from firesteel.connectors.postgresql.driver import LOCKED, NO_SUCH_TRANSACTION, Session, as_connector_error
 from firesteel.connectors.postgresql.loading import load_driver
 from firesteel.datastream.connectors.base import Committer, CommitterContext, Sink, SinkWriter, WriterContext
 from firesteel.durable.names import stored_as
@@ -107,7 +109,10 @@ class TransactionWriter(TransactionWriting):
     def _begin(self, name: str) -> None:
         def begin() -> int:
             self._session.execute("BEGIN")
-            return int(self._session.execute("SELECT txid_current()")[0][0])
+            limit = f"{max(1, round(session.LOCK_SECONDS * 1000))}ms"
+            # Without it, a row that another subtask has prepared would be waited for without end.
+            found = self._session.execute("SELECT txid_current(), set_config('lock_timeout', $1, true)", limit)
+            return int(found[0][0])
 
         earlier = self._again(lambda: self._find(name), "a look for prepared transactions")
         self._taken_over = earlier is not None
@@ -122,11 +127,17 @@ class TransactionWriter(TransactionWriting):
     def send(self) -> None:
         self._check()
         try:
-            self._together()
+            self._send_to_transaction()
         except load_driver().Error as error:
             # Not tried again: with the connection went what was sent before.
             raise self._refused(error) from None
         self._sent()
+
+    def _is_locked(self, error: Exception) -> bool:
+        return getattr(error, "sqlstate", None) == LOCKED
+
+    def _prepared_by_others(self) -> bool:
+        return bool(_prepared(self._session, self._sink_prefix))
 
     def _check(self) -> None:
         """Without an open transaction rows would be committed one by one, and ``PREPARE`` would say yes to nothing."""
@@ -155,7 +166,7 @@ class TransactionWriter(TransactionWriting):
                     return earlier
             # Its name may have been free again by then.
             kind = FailureKind.PASSING if error.sqlstate == _NAME_TAKEN else None
-            raise tell(error, self._target.address, "PREPARE TRANSACTION", kind=kind) from None
+            raise as_connector_error(error, self._target.address, "PREPARE TRANSACTION", kind=kind) from None
         return transaction
 
 
@@ -192,7 +203,7 @@ class TransactionCommitter(Committer):
         except load_driver().Error as error:
             if error.sqlstate == _BUSY:
                 doing = f"{how} PREPARED of {transaction.gid}"
-                raise tell(error, self._session.address, doing, kind=FailureKind.PASSING) from None
+                raise as_connector_error(error, self._session.address, doing, kind=FailureKind.PASSING) from None
             if error.sqlstate != NO_SUCH_TRANSACTION:
                 raise
             return False

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from firesteel.common.secret import Secret
 from firesteel.errors import ConnectorError, FailureKind, ProgramError, SetupError
 
-__all__ = ["RabbitAddress", "load_client", "told"]
+__all__ = ["AnyRabbitAddress", "RabbitAddress", "RabbitReference", "as_connector_error", "load_client"]
 
 CONNECT_SECONDS = 10.0
 Result = TypeVar("Result")
@@ -67,6 +67,10 @@ class RabbitAddress:
             Secret(unquote(parts.password) if parts.password else "guest"),
         )
 
+    def resolve(self) -> RabbitAddress:
+        """The address itself, where this may be only a reference to it."""
+        return self
+
     def __str__(self) -> str:
         return f"{self.host}:{self.port}{'' if self.virtual_host == '/' else '/' + self.virtual_host}"
 
@@ -95,12 +99,41 @@ class RabbitAddress:
         return self.run(lambda: pika.BlockingConnection(self.parameters()), "the connection")
 
     def run(self, action: Callable[[], Result], doing: str) -> Result:
-        """Does something; what the client raises is told in our words."""
+        """Does something; what the client raises becomes a ConnectorError."""
         try:
             return action()
         except (load_client().exceptions.AMQPError, OSError) as error:
-            raise told(self, error, doing) from None
+            raise as_connector_error(self, error, doing) from None
 
+
+@dataclass(frozen=True)
+class RabbitReference:
+    """An address that is looked up where it is used, each time anew: neither it nor its parts travel with a job.
+
+    >>> import os
+    >>> os.environ["SHOP_BROKER"] = "amqp://ada:secret@broker/shop"
+    >>> address = RabbitReference(Secret.from_environment("SHOP_BROKER"), {"heartbeat": 10})
+    >>> address, str(address)
+    (RabbitReference(uri=Secret(environment variable 'SHOP_BROKER')), 'broker:5672/shop')
+    >>> address.resolve().password.reveal(), address.resolve().heartbeat
+    ('secret', 10)
+    """
+
+    uri: Secret
+    changes: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """What was set besides, by the names of :class:`RabbitAddress`."""
+
+    def resolve(self) -> RabbitAddress:
+        return replace(RabbitAddress.of_uri(self.uri.reveal()), **self.changes)
+
+    def __str__(self) -> str:
+        return str(self.resolve())
+
+    def connect(self) -> Any:
+        return self.resolve().connect()
+
+
+AnyRabbitAddress = RabbitAddress | RabbitReference
 
 _ADVICE = {
     403: "Grant the user the rights to it (rabbitmqctl set_permissions).",
@@ -112,7 +145,7 @@ _ADVICE = {
 """What to do about answers that the broker will give again."""
 
 
-def told(address: RabbitAddress, error: BaseException, doing: str) -> ConnectorError:
+def as_connector_error(address: AnyRabbitAddress, error: BaseException, doing: str) -> ConnectorError:
     """An error of the client's: where, what was tried, what the broker said, what to do."""
     errors = load_client().exceptions
     while isinstance(error, errors.AMQPConnectionError) and error.args and isinstance(error.args[0], BaseException):
@@ -139,5 +172,8 @@ def _text(error: BaseException) -> str:
     inner = getattr(error, "exceptions", None)
     if inner:
         # Several addresses were tried: the last one says as much as the others.
-        error = getattr(inner[-1], "exception", inner[-1])
+        error = inner[-1]
+    while isinstance(getattr(error, "exception", None), BaseException):
+        # The client's own errors have no text: what the system said is inside.
+        error = error.exception  # type: ignore[attr-defined]
     return " ".join(str(error).split()) or type(error).__name__

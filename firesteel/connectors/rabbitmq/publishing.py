@@ -6,7 +6,7 @@ import contextlib
 import threading
 from typing import Any
 
-from firesteel.connectors.rabbitmq.connecting import RabbitAddress, load_client, told
+from firesteel.connectors.rabbitmq.connecting import AnyRabbitAddress, as_connector_error, load_client
 from firesteel.connectors.rabbitmq.queues import declare_queue
 from firesteel.errors import ConnectorError, FailureKind, short_repr
 
@@ -20,7 +20,8 @@ PORTION = 1000
 class Publisher:
     """Publishes, and says when the broker has taken all of it."""
 
-    def __init__(self, address: RabbitAddress, queue: str, seconds: float) -> None:
+    def __init__(self, address: AnyRabbitAddress, queue: str, seconds: float) -> None:
+        address = address.resolve()
         self._address, self._queue, self._seconds = address, queue, seconds
         connection = address.connect()
         try:
@@ -88,7 +89,7 @@ class Publisher:
         )
 
     def _fail(self, error: BaseException, doing: str) -> None:
-        self._set(told(self._address, error, doing))
+        self._set(as_connector_error(self._address, error, doing))
         self._connection.ioloop.stop()
 
     def _set(self, failure: ConnectorError) -> None:

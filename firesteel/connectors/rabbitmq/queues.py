@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from firesteel.common.serialization import DeserializationSchema
 from firesteel.connectors.logged import LoggedEnumerator, LoggedReader
 from firesteel.connectors.piece_log import PieceLog
-from firesteel.connectors.rabbitmq.connecting import RabbitAddress, load_client, told
+from firesteel.connectors.rabbitmq.connecting import AnyRabbitAddress, as_connector_error, load_client
 from firesteel.connectors.retrying import retried
 from firesteel.connectors.source import Records
 from firesteel.errors import ConnectorError, FailureKind, InputError, short_repr
@@ -54,7 +54,7 @@ def declare_queue(connection: Any, queue: str) -> Any:
 class QueueEnumerator(LoggedEnumerator):
     """Consumes, logs, acknowledges."""
 
-    def __init__(self, address: RabbitAddress, queue: str, use_ids: bool, prefetch: int | None) -> None:
+    def __init__(self, address: AnyRabbitAddress, queue: str, use_ids: bool, prefetch: int | None) -> None:
         self._address, self._queue, self._use_ids = address, queue, use_ids
         self._prefetch = prefetch or PREFETCH
 
@@ -79,7 +79,7 @@ class QueueEnumerator(LoggedEnumerator):
             try:
                 _Consumer(self, connection, known, stopping).run()
             except (load_client().exceptions.AMQPError, OSError) as error:
-                failure = told(self._address, error, f"to consume the queue {self._queue!r}")
+                failure = as_connector_error(self._address, error, f"to consume the queue {self._queue!r}")
                 if failure.kind is FailureKind.PERMANENT:
                     raise failure from None
                 # The next connection is tried for a while; what was not acknowledged comes again.

@@ -1,6 +1,7 @@
 """Streams of RabbitMQ, read by offset.
 
-The position of a stream is the offset of its next message. A batch that is repeated asks for the same offsets. Messages
+The position of a stream is the offset of its next message; in a bounded source also the offset with which it ends, so
+that a restart does not move the end. A batch that is repeated asks for the same offsets. Messages
 that were removed before they were read (by age or size) are noticed: offsets have no gaps.
 """
 
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 
 from firesteel.common.serialization import DeserializationSchema
 from firesteel.connectors.partitions import PartitionEnumerator
-from firesteel.connectors.rabbitmq.connecting import RabbitAddress, load_client, told
+from firesteel.connectors.rabbitmq.connecting import AnyRabbitAddress, as_connector_error, load_client
 from firesteel.connectors.rabbitmq.queues import RETRY_SECONDS, decoded
 from firesteel.connectors.retrying import retried
 from firesteel.connectors.source import CHUNK_RECORDS, Position, Records, SourceReader
@@ -41,18 +42,28 @@ PREFETCH = 2000
 class _Reading:
     """A connection that reads streams."""
 
-    def __init__(self, address: RabbitAddress) -> None:
+    def __init__(self, address: AnyRabbitAddress) -> None:
         self._address = address
         self._live: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_live": None}
 
-    def messages(self, stream: str, offset: int | str, wait: float) -> Generator[tuple[int, bytes] | None, None, None]:
-        """Messages from an offset on; None where nothing has come for ``wait`` seconds."""
+    def _channel(self) -> Any:
         if self._live is None or not self._live.is_open:
             self._live = self._address.connect()
-        channel = self._live.channel()
+        return self._live.channel()
+
+    def count(self, stream: str) -> int:
+        """How many messages a stream has. The broker counts them every five seconds."""
+        channel = self._channel()
+        found = int(channel.queue_declare(stream, passive=True).method.message_count)
+        channel.close()
+        return found
+
+    def messages(self, stream: str, offset: int | str, wait: float) -> Generator[tuple[int, bytes] | None, None, None]:
+        """Messages from an offset on; None where nothing has come for ``wait`` seconds."""
+        channel = self._channel()
         try:
             channel.queue_declare(stream, passive=True)
             channel.basic_qos(prefetch_count=PREFETCH)
@@ -82,7 +93,7 @@ class _Reading:
             return action()
         except (load_client().exceptions.AMQPError, OSError) as error:
             self.close()
-            raise told(self._address, error, doing) from None
+            raise as_connector_error(self._address, error, doing) from None
 
     def close(self) -> None:
         live, self._live = self._live, None
@@ -94,7 +105,7 @@ class _Reading:
 class StreamEnumerator(PartitionEnumerator[str]):
     """A stream is a split."""
 
-    def __init__(self, address: RabbitAddress, streams: list[str], start: int | str, bounded: bool) -> None:
+    def __init__(self, address: AnyRabbitAddress, streams: list[str], start: int | str, bounded: bool) -> None:
         self._address, self._streams, self._start = address, streams, start
         self.bounded = bounded
         self._reading = _Reading(address)
@@ -116,11 +127,26 @@ class StreamEnumerator(PartitionEnumerator[str]):
                         return found[0]
                     if time.monotonic() - began > SILENT:
                         break
+            self._check_empty(stream)
             return None
 
         return retried(lambda: self._reading.run(ask, doing), RETRY_SECONDS, doing)
 
-    def _end(self, stream: str, quiet: float = QUIET, longest: float = LONGEST_LOOK) -> int:
+    def _check_empty(self, stream: str) -> None:
+        """Nothing came for so long that all that is there was counted. A stream that has messages must not count as
+        empty for good."""
+        count = self._reading.count(stream)
+        if count:
+            raise ConnectorError(
+                f"RabbitMQ at {self._address} has {count} messages of the stream {stream!r}, and has sent none of them "
+                f"for {SILENT:g} s."
+            )
+
+    def _last(self, stream: str) -> int:
+        """The offset behind the newest message, where something begins or ends for good."""
+        return self._end(stream, CERTAIN, SILENT, certain=True)
+
+    def _end(self, stream: str, quiet: float = QUIET, longest: float = LONGEST_LOOK, certain: bool = False) -> int:
         """The offset behind the newest message that was there for certain. The first one may take as long as all."""
         doing = f"to read the stream {stream!r}"
 
@@ -138,50 +164,76 @@ class StreamEnumerator(PartitionEnumerator[str]):
                     if now - began > longest:
                         # More come as fast as they are read: these are enough for a batch. Or nothing came at all.
                         break
+            if certain and not end:
+                self._check_empty(stream)
             return end
 
         return retried(lambda: self._reading.run(ask, doing), RETRY_SECONDS, doing)
 
     def discover(self) -> Mapping[str, str]:
-        if self.bounded and not self._stops:
-            self._stops = {name: self._end(name, CERTAIN, SILENT) for name in self._streams}
         return {name: name for name in self._streams}
 
     def starts(self, splits: Mapping[str, str], initial: bool) -> Mapping[str, Position]:
+        begins = {name: self._begin(name) for name in splits}
+        return {name: [begin, self._stop_now(name)] if self.bounded else begin for name, begin in begins.items()}
+
+    def _begin(self, name: str) -> int:
         if isinstance(self._start, int):
-            return dict.fromkeys(splits, self._start)
-        if self._start == "next":
-            return {name: self._end(name, CERTAIN, SILENT) for name in splits}
-        return {name: self._first(name, "first") or 0 for name in splits}
+            return self._start
+        return self._last(name) if self._start == "next" else self._first(name, "first") or 0
+
+    def _stop_now(self, name: str) -> int:
+        if name not in self._stops:
+            self._stops[name] = self._last(name)
+        return self._stops[name]
+
+    def _stop(self, name: str, position: Position) -> int:
+        """Where a bounded source ends. Positions of former versions do not say it."""
+        return position[1] if isinstance(position, list) else self._stop_now(name)
 
     def ends(self, splits: Mapping[str, str], positions: Mapping[str, Position]) -> Mapping[str, Position]:
-        found = {}
+        found: dict[str, Position] = {}
         for name in splits:
+            at = _offset(positions[name])
             looked, end = self._looked.get(name, (0.0, 0))
-            if end <= positions[name] and time.monotonic() - looked >= POLL:
+            if end <= at and time.monotonic() - looked >= POLL:
                 end = self._end(name)
                 self._looked[name] = (time.monotonic(), end)
-            end = min(end, self._stops.get(name, end))
-            if end > positions[name]:
+            if self.bounded:
+                stop = self._stop(name, positions[name])
+                if min(end, stop) > at:
+                    found[name] = [min(end, stop), stop]
+            elif end > at:
                 found[name] = end
         return found
 
+    def limit(self, split: str, start: Position, end: Position, records: int) -> Position:
+        offset = min(_offset(end), _offset(start) + records)
+        return [offset, end[1]] if isinstance(end, list) else offset
+
+    def record_count(self, start: Position, end: Position) -> int:
+        return _offset(end) - _offset(start)
+
     def finished(self, split: str, position: Position) -> bool:
-        return self.bounded and split in self._stops and position >= self._stops[split]
+        return self.bounded and _offset(position) >= self._stop(split, position)
+
+
+def _offset(position: Position) -> int:
+    return int(position[0] if isinstance(position, list) else position)
 
 
 class StreamReader(SourceReader[str, T]):
     """Elements of the messages between two offsets."""
 
-    def __init__(self, address: RabbitAddress, schema: DeserializationSchema) -> None:
+    def __init__(self, address: AnyRabbitAddress, schema: DeserializationSchema) -> None:
         self._address, self._schema = address, schema
         self._reading = _Reading(address)
 
     def read(self, split: str, start: Position, end: Position) -> Iterator[Records[T]]:
         doing = f"to read the stream {split!r}"
-        at = start
-        while at < end:
-            chunk_end = min(end, at + CHUNK_RECORDS * 4)
+        at, last = _offset(start), _offset(end)
+        while at < last:
+            chunk_end = min(last, at + CHUNK_RECORDS * 4)
             first = at
 
             def fetch(first: int = first, chunk_end: int = chunk_end) -> list[bytes]:

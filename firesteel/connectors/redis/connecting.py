@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from firesteel.common.secret import Secret
 from firesteel.connectors.jdbc.address import has_password, shown
@@ -71,6 +72,11 @@ class RedisAddress:
         if isinstance(url, str) and not url.startswith(("redis://", "rediss://", "unix://")):
             kind = url.partition("://")[0].rpartition("@")[2]
             raise ProgramError(f"A Redis is addressed as redis://host:port/number, got one that starts with {kind!r}.")
+        if isinstance(url, str) and not _has_valid_port(url):
+            # Not with the address itself, in which a password may stand.
+            raise ProgramError(
+                "A Redis is addressed as redis://host:port/number; its port is not a number up to 65535."
+            )
         hidden = url if isinstance(url, str) and not has_password(url) else Secret.of(url)
         return RedisAddress(hidden, user, Secret.of(password) if password is not None else None)
 
@@ -99,6 +105,13 @@ class RedisAddress:
         return text
 
 
+def _has_valid_port(url: str) -> bool:
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:
+        return False
+
+
 class Client:
     """A connection that is made when it is first needed."""
 
@@ -115,13 +128,13 @@ class Client:
         return self._client
 
     def run(self, action: Callable[[Any], Result], doing: str) -> Result:
-        """Does something; what the client raises is told in our words."""
+        """Does something; what the client raises becomes a ConnectorError."""
         try:
             return action(self.get())
         except load_client().RedisError as error:
-            raise self.tell(error, doing) from None
+            raise self.as_connector_error(error, doing) from None
 
-    def tell(self, error: Exception, doing: str, element: object = None) -> ConnectorError:
+    def as_connector_error(self, error: Exception, doing: str, element: object = None) -> ConnectorError:
         """An error of the client's: where, what was tried, what the server said, what to do."""
         errors = load_client().exceptions
         said = " ".join(str(error).split()).rstrip(".") or type(error).__name__

@@ -1,8 +1,9 @@
 """Streams of Redis, read by id.
 
-The position of a stream is the id of the last entry that was read, and how many were. A batch that is repeated asks for
-the same ids. Entries that were deleted or trimmed away before they were read are noticed: the server knows the last id
-that it has deleted, and a range has to have as many entries as were counted when it was planned.
+The position of a stream is the id of the last entry that was read, and how many were; in a bounded source also the id
+up to which it is read, so that a restart does not move the end. A batch that is repeated asks for the same ids. Entries
+that were deleted or trimmed away before they were read are noticed: the server knows the last id that it has deleted,
+and a range has to have as many entries as were counted when it was planned.
 """
 
 from __future__ import annotations
@@ -96,21 +97,29 @@ class StreamEnumerator(PartitionEnumerator[str]):
         return _text(self._info(stream).get("last-generated-id", "0-0"))
 
     def discover(self) -> Mapping[str, str]:
-        if self.bounded and not self._stops:
-            self._stops = {name: self._newest(name) for name in self._streams}
         return {name: name for name in self._streams}
 
     def starts(self, splits: Mapping[str, str], initial: bool) -> Mapping[str, Position]:
-        return {name: [self._newest(name) if self._start == "$" else self._start, 0] for name in splits}
+        begins = {name: [self._newest(name) if self._start == "$" else self._start, 0] for name in splits}
+        return {name: [*begin, self._stop_now(name)] if self.bounded else begin for name, begin in begins.items()}
+
+    def _stop_now(self, name: str) -> str:
+        if name not in self._stops:
+            self._stops[name] = self._newest(name)
+        return self._stops[name]
+
+    def _stop(self, name: str, position: Position) -> str:
+        """Where a bounded source ends. Positions of former versions do not say it."""
+        return position[2] if len(position) > 2 else self._stop_now(name)
 
     def ends(self, splits: Mapping[str, str], positions: Mapping[str, Position]) -> Mapping[str, Position]:
         found: dict[str, Position] = {}
         for name in splits:
-            at, read = positions[name]
+            at, read = positions[name][:2]
             info = self._info(name)
             newest = _text(info.get("last-generated-id", "0-0"))
-            if name in self._stops and _parts(self._stops[name]) < _parts(newest):
-                newest = self._stops[name]
+            stop = [self._stop(name, positions[name])] if self.bounded else []
+            newest = min([newest, *stop], key=_parts)
             if _parts(newest) <= _parts(at):
                 continue
             deleted = _text(info.get("max-deleted-entry-id", "0-0"))
@@ -119,7 +128,7 @@ class StreamEnumerator(PartitionEnumerator[str]):
                     f"Stream {name!r} of {self._client.address}: entries behind {at} were deleted before they were "
                     f"read, up to {deleted} at the latest. Keep more of them (MAXLEN, MINID), or set ignore_deleted."
                 )
-            found[name] = [newest, read + max(1, int(info.get("length", 0)))]
+            found[name] = [newest, read + max(1, int(info.get("length", 0))), *stop]
         return found
 
     def limit(self, split: str, start: Position, end: Position, records: int) -> Position:
@@ -127,13 +136,13 @@ class StreamEnumerator(PartitionEnumerator[str]):
             lambda client: client.eval(_LAST_OF, 1, split, start[0], end[0], records), f"a look at stream {split!r}"
         )
         # Nothing more up to there: what was the newest may have been deleted.
-        return [_text(last) if int(count) == records else end[0], start[1] + int(count)]
+        return [_text(last) if int(count) == records else end[0], start[1] + int(count), *end[2:]]
 
     def record_count(self, start: Position, end: Position) -> int:
         return int(end[1]) - int(start[1])
 
     def finished(self, split: str, position: Position) -> bool:
-        return self.bounded and split in self._stops and _parts(position[0]) >= _parts(self._stops[split])
+        return self.bounded and _parts(position[0]) >= _parts(self._stop(split, position))
 
 
 class StreamReader(SourceReader[str, RedisEntry]):
@@ -173,7 +182,7 @@ class StreamReader(SourceReader[str, RedisEntry]):
         try:
             return {name.decode(): value.decode() for name, value in fields.items()}
         except UnicodeDecodeError as error:
-            raise InputError(f"An entry has a field that is no UTF-8 ({error}). Set decode=False for bytes.") from None
+            raise InputError(f"An entry has a field that is not UTF-8 ({error}). Set decode=False for bytes.") from None
 
     def close(self) -> None:
         self._client.close()

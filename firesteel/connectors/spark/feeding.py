@@ -18,7 +18,7 @@ import shutil
 import threading
 from typing import Any
 
-from firesteel.connectors.spark.session import told
+from firesteel.connectors.spark.session import as_connector_error
 from firesteel.connectors.spark.staging import QUERY, Staged
 from firesteel.errors import ConnectorError, FailureKind
 
@@ -41,7 +41,7 @@ def compute_once(frame: Any, staged: Staged, secrets: list[Any]) -> None:
     try:
         _write(frame, draft)
     except Exception as error:
-        raise told(error, "compute the DataFrame of a source", secrets) from None
+        raise as_connector_error(error, "compute the DataFrame of a source", secrets) from None
     staged.publish(0, draft)
 
 
@@ -66,7 +66,7 @@ class Feeder:
         try:
             self._query = writer.option("checkpointLocation", self._checkpoint()).start()
         except Exception as error:
-            raise told(error, "start the query of a source", secrets) from None
+            raise as_connector_error(error, "start the query of a source", secrets) from None
         self._watcher = threading.Thread(target=self._watch, name="firesteel-spark-source", daemon=True)
         self._watcher.start()
 
@@ -84,7 +84,7 @@ class Feeder:
         try:
             self._publish(frame, number)
         except Exception as error:
-            self._failure = told(error, "go on with the query of a source", self._secrets)
+            self._failure = as_connector_error(error, "go on with the query of a source", self._secrets)
             raise self._failure from None
 
     def _publish(self, frame: Any, number: int) -> None:
@@ -111,7 +111,7 @@ class Feeder:
             self._query.awaitTermination()
         except Exception as error:
             if not self._stopping.is_set():
-                failure = self._failure or told(error, "go on with the query of a source", self._secrets)
+                failure = self._failure or as_connector_error(error, "go on with the query of a source", self._secrets)
                 logger.warning("%s", failure)
                 with contextlib.suppress(OSError):
                     self._staged.fail(str(failure), failure.kind is FailureKind.PERMANENT)

@@ -17,7 +17,7 @@ from firesteel.connectors.files.parquet import parquet_file
 from firesteel.connectors.source import CHUNK_RECORDS, Position, Records, SourceReader, SplitEnumerator, SplitRange
 from firesteel.connectors.spark.feeding import Feeder, compute_once
 from firesteel.connectors.spark.row_types import row_type_of
-from firesteel.connectors.spark.session import spark_session, told
+from firesteel.connectors.spark.session import as_connector_error, spark_session
 from firesteel.connectors.spark.staging import Staged, StagedFile
 from firesteel.errors import CheckpointError, ConnectorError, FailureKind, InputError, ProgramError
 
@@ -61,7 +61,7 @@ class FrameEnumerator(SplitEnumerator[StagedFile]):
         try:
             frame = self._frame(spark_session())
         except Exception as error:
-            raise told(error, "make the DataFrame of a source", self._secrets) from None
+            raise as_connector_error(error, "make the DataFrame of a source", self._secrets) from None
         if frame.isStreaming == self.bounded:
             kind, call = ("streaming", "SparkSource.stream(…)") if self.bounded else ("plain", "SparkSource.of(…)")
             raise ProgramError(f"The DataFrame is a {kind} one: read it with {call}.")

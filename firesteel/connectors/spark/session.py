@@ -8,7 +8,7 @@ from typing import Any
 from firesteel.common.secret import Secret
 from firesteel.errors import ConnectorError, FailureKind
 
-__all__ = ["is_frame", "revealed", "spark_session", "told"]
+__all__ = ["as_connector_error", "is_frame", "revealed", "spark_session"]
 
 _PERMANENT = ("AnalysisException", "ParseException", "IllegalArgumentException", "ClassNotFoundException")
 """Classes of errors that the same call gives again."""
@@ -38,7 +38,7 @@ def revealed(options: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def told(error: Exception, doing: str, secrets: Iterable[Any] = ()) -> ConnectorError:
+def as_connector_error(error: Exception, doing: str, secrets: Iterable[Any] = ()) -> ConnectorError:
     """What Spark raised, in a line: what was tried, what it said, and whether it may pass."""
     if isinstance(error, ConnectorError):
         return error

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from firesteel.connectors.jdbc.address import has_password, shown
-from firesteel.connectors.spark.session import revealed, spark_session, told
+from firesteel.connectors.spark.session import as_connector_error, revealed, spark_session
 from firesteel.errors import ConnectorError, FailureKind
 
 __all__ = ["FilesTarget", "FunctionTarget", "JdbcTarget", "SparkBatch", "Target"]
@@ -80,7 +80,7 @@ class FilesTarget(Target):
         except ConnectorError:
             raise
         except Exception as error:
-            raise told(error, f"write to {self._path}", self._options.values()) from None
+            raise as_connector_error(error, f"write to {self._path}", self._options.values()) from None
 
     def _write(self, frame: Any, batch: SparkBatch) -> None:
         session = spark_session()
@@ -175,7 +175,7 @@ class JdbcTarget(Target):
         except ConnectorError:
             raise
         except Exception as error:
-            raise told(error, f"write to {self}", self._properties.values()) from None
+            raise as_connector_error(error, f"write to {self}", self._properties.values()) from None
 
     def _write(self, frame: Any, batch: SparkBatch) -> None:
         properties = revealed(self._properties)
@@ -258,7 +258,7 @@ class _Database:
             described = made.executeQuery(f"SELECT * FROM {table} WHERE 1 = 0").getMetaData()
             return [str(described.getColumnName(n)) for n in range(1, described.getColumnCount() + 1)]
         except Exception as error:
-            reason = told(error, f"find the table {where}, which has to be there")
+            reason = as_connector_error(error, f"find the table {where} (it must exist)")
             raise ConnectorError(str(reason), kind=FailureKind.PERMANENT) from None
         finally:
             made.close()

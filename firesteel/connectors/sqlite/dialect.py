@@ -26,7 +26,7 @@ __all__ = ["DIALECT"]
 class _Sqlite(Dialect):
     """
     >>> DIALECT.upsert("counts", ["word", "n"], ["word"])
-    'INSERT INTO "counts" ("word", "n") VALUES (?, ?) ON CONFLICT ("word") DO UPDATE SET "n" = excluded."n"'
+    'INSERT INTO `counts` (`word`, `n`) VALUES (?, ?) ON CONFLICT (`word`) DO UPDATE SET `n` = excluded.`n`'
     """
 
     name = "SQLite"
@@ -38,7 +38,8 @@ class _Sqlite(Dialect):
         return marked(sql, lambda number: "?")
 
     def quoted(self, name: str) -> str:
-        return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
+        # Not with double quotes: where there is no such column, SQLite takes "zzz" for the text 'zzz'.
+        return ".".join(f"`{part.replace('`', '``')}`" for part in name.split("."))
 
     def upsert(self, table: str, columns: Sequence[str], keys: Sequence[str]) -> str:
         check_keys(table, columns, keys)

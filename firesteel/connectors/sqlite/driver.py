@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from firesteel.connectors.jdbc import session
@@ -43,12 +44,14 @@ class SqliteAddress(DatabaseAddress):
         return self.path
 
     def arguments(self) -> dict[str, Any]:
-        return {"database": self.path}
+        # A path that is mistyped must not become a file.
+        return {"database": f"{Path(self.path).as_uri()}?mode=rw", "uri": True}
 
     def without_password(self, text: str) -> str:
         return text
 
 
+_MISSING = "no such file"
 _ADVICE = (
     ("no such table", "Create the table first, or check the statement."),
     ("has no column", "Check the statement's columns."),
@@ -58,6 +61,7 @@ _ADVICE = (
     ("cannot store", "Check that the column's type and the declared type of the field agree."),
     ("datatype mismatch", "Check that the column's type and the declared type of the field agree."),
     ("syntax error", "Check the statement."),
+    (_MISSING, "Check the address, or create the file with its tables first."),
     ("unable to open", "Check that the folder is there and may be written to."),
     ("readonly", "Check that the file and its folder may be written to."),
     ("not a database", "Check the address: the file is something else."),
@@ -76,24 +80,29 @@ class Session(session.Session):
     def connection(self) -> sqlite3.Connection:
         if self._connection is None:
             # Commits come from a thread of their own, one at a time.
-            self._connection = sqlite3.connect(
-                **self.address.resolve().arguments(),
-                timeout=BUSY_SECONDS,
-                isolation_level=None,
-                check_same_thread=False,
-            )
+            address = self.address.resolve()
+            try:
+                self._connection = sqlite3.connect(
+                    **address.arguments(), timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+                )
+            except sqlite3.OperationalError as error:
+                if os.path.exists(str(address)):
+                    raise
+                missing = sqlite3.OperationalError(f"there is {_MISSING}")
+                missing.sqlite_errorcode, missing.sqlite_errorname = error.sqlite_errorcode, error.sqlite_errorname
+                raise missing from None
         return self._connection
 
     def is_passing(self, error: Exception) -> bool:
         primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
         return primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 
-    def tell(
+    def as_connector_error(
         self, error: Exception, doing: str, element: object = None, kind: FailureKind | None = None
     ) -> ConnectorError:
         said = str(error)
         what = f"SQLite refused {doing} in {self.address}: {said} ({getattr(error, 'sqlite_errorname', 'error')})."
-        if element is not None:
+        if element is not None and _MISSING not in said:
             what += f" The element is {short_repr(element)}."
         advice = next((advice for words, advice in _ADVICE if words in said), "")
         kind = kind or (FailureKind.PASSING if self.is_passing(error) else FailureKind.PERMANENT)
@@ -125,6 +134,11 @@ class Session(session.Session):
         cursor = self.connection().execute(statement, parameters)
         while rows := cursor.fetchmany(size):
             yield rows
+
+    def column_type(self, statement: str) -> str:
+        # Each value has one of its own.
+        self.execute(statement)
+        return ""
 
     def drop(self) -> None:
         connection, self._connection = self._connection, None

@@ -78,14 +78,14 @@ class SqliteSink(BatchSink):
                     with self._session.transaction(force_rollback=True):
                         self._session.execute(self._target.statement, *row)
                 except self._session.errors as again:
-                    return self._session.tell(again, doing, row)
-        return self._session.tell(error, doing)
+                    return self._session.as_connector_error(again, doing, row)
+        return self._session.as_connector_error(error, doing)
 
     def _run(self, action: Callable[[], Result], doing: str) -> Result:
         try:
             return action()
         except self._session.errors as error:
-            raise self._session.tell(error, doing) from None
+            raise self._session.as_connector_error(error, doing) from None
 
     def close(self) -> None:
         self._session.drop()

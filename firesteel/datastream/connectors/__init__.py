@@ -27,8 +27,22 @@ from firesteel.datastream.functions import (
 
 if TYPE_CHECKING:
     from firesteel.datastream.connectors.batch_sink import BatchSink, SinkBatch
-    from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink, OutputFileConfig, RollingPolicy
+    from firesteel.datastream.connectors.file_system import (
+        BucketAssigner,
+        FileEnumeratorProvider,
+        FileSink,
+        FileSource,
+        FileSourceBuilder,
+        FileSplitAssignerProvider,
+        OutputFileConfig,
+        RollingPolicy,
+        StreamFormat,
+    )
+    from firesteel.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcSink
+    from firesteel.datastream.connectors.kafka import KafkaSource
+    from firesteel.datastream.connectors.number_seq import NumberSequenceSource
     from firesteel.datastream.connectors.polling_source import PollingSource
+    from firesteel.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink, RMQSource
 
 __all__ = [
     "BatchSink",
@@ -38,11 +52,23 @@ __all__ = [
     "CommitterContext",
     "DeliveryGuarantee",
     "FileCheckpointCommitter",
+    "FileEnumeratorProvider",
     "FileSink",
+    "FileSource",
+    "FileSourceBuilder",
+    "FileSplitAssignerProvider",
     "GenericWriteAheadSink",
+    "JdbcConnectionOptions",
+    "JdbcExecutionOptions",
+    "JdbcSink",
+    "KafkaSource",
+    "NumberSequenceSource",
     "OutputFileConfig",
     "PartitionEnumerator",
     "PollingSource",
+    "RMQConnectionConfig",
+    "RMQSink",
+    "RMQSource",
     "Records",
     "RollingPolicy",
     "SideRecords",
@@ -54,6 +80,7 @@ __all__ = [
     "SourceReader",
     "SplitEnumerator",
     "SplitRange",
+    "StreamFormat",
     "TwoPhaseCommitSinkFunction",
     "Undecodable",
     "UndecodableRecord",
@@ -62,9 +89,27 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("BucketAssigner", "FileSink", "OutputFileConfig", "RollingPolicy"), "file_system"),
-    **dict.fromkeys(("BatchSink", "SinkBatch"), "batch_sink"),
-    "PollingSource": "polling_source",
+    name: module
+    for module, names in {
+        "batch_sink": ("BatchSink", "SinkBatch"),
+        "file_system": (
+            "BucketAssigner",
+            "FileEnumeratorProvider",
+            "FileSink",
+            "FileSource",
+            "FileSourceBuilder",
+            "FileSplitAssignerProvider",
+            "OutputFileConfig",
+            "RollingPolicy",
+            "StreamFormat",
+        ),
+        "jdbc": ("JdbcConnectionOptions", "JdbcExecutionOptions", "JdbcSink"),
+        "kafka": ("KafkaSource",),
+        "number_seq": ("NumberSequenceSource",),
+        "polling_source": ("PollingSource",),
+        "rabbitmq": ("RMQConnectionConfig", "RMQSink", "RMQSource"),
+    }.items()
+    for name in names
 }
 
 

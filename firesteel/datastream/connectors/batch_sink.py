@@ -31,6 +31,7 @@ from firesteel.datastream.connectors.base import (
     WriterContext,
 )
 from firesteel.datastream.functions import SinkFunction
+from firesteel.errors import ProgramError, short_repr
 
 __all__ = ["BatchSink", "SinkBatch"]
 
@@ -98,15 +99,24 @@ class BatchSink(Sink):
         """Called once at the end, also after a failure."""
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        if self.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+        if self._exactly_once():
             return _WriteAheadWriter(self)
         return _DirectWriter(self, context)
 
     def create_committer(self, context: CommitterContext) -> Committer | None:
-        if self.guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
+        if not self._exactly_once():
             return None
         # A copy: what it opens must not travel to the tasks.
         return _Committer(copy.deepcopy(self), context)
+
+    def _exactly_once(self) -> bool:
+        if not isinstance(self.guarantee, DeliveryGuarantee):
+            # A text would be at least once, and nobody would know.
+            raise ProgramError(
+                f"guarantee of {type(self).__name__} must be a DeliveryGuarantee, such as "
+                f"DeliveryGuarantee.EXACTLY_ONCE, got {short_repr(self.guarantee, 80)}."
+            )
+        return self.guarantee is DeliveryGuarantee.EXACTLY_ONCE
 
 
 class _Buffer(SinkWriter):

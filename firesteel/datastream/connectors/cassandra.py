@@ -12,7 +12,14 @@ from firesteel.connectors.cassandra.connecting import CassandraAddress
 from firesteel.connectors.cassandra.writing import CassandraWriting, Writing
 from firesteel.errors import ProgramError, short_repr
 
-__all__ = ["CassandraFailureHandler", "CassandraSink", "ClusterBuilder", "ConsistencyLevel", "MapperOptions"]
+__all__ = [
+    "CassandraCommitter",
+    "CassandraFailureHandler",
+    "CassandraSink",
+    "ClusterBuilder",
+    "ConsistencyLevel",
+    "MapperOptions",
+]
 
 Text = str | Secret | Callable[[], str]
 
@@ -34,7 +41,8 @@ class ConsistencyLevel(enum.Enum):
 
 
 class MapperOptions:
-    """How rows are written. What can stand in the query itself, such as ``USING TTL``, stands there.
+    """How rows are written. What has a place in the query has no effect here, as in PyFlink, whose mapper is for Java
+    objects: write ``USING TTL``, ``USING TIMESTAMP`` and ``IF NOT EXISTS`` into the query.
 
     >>> options = MapperOptions().consistency_level(ConsistencyLevel.QUORUM).save_null_fields(False)
     """
@@ -42,6 +50,22 @@ class MapperOptions:
     def __init__(self) -> None:
         self._consistency: ConsistencyLevel | None = None
         self._save_nulls = True
+
+    def ttl(self, ttl: int) -> MapperOptions:
+        """Accepted, without effect: ``USING TTL`` stands in the query."""
+        return self
+
+    def timestamp(self, timestamp: int) -> MapperOptions:
+        """Accepted, without effect: rows have the timestamp of their batch, or that of ``USING TIMESTAMP``."""
+        return self
+
+    def tracing(self, enabled: bool) -> MapperOptions:
+        """Accepted, without effect."""
+        return self
+
+    def if_not_exists(self, enabled: bool) -> MapperOptions:
+        """Accepted, without effect: ``IF NOT EXISTS`` stands in the query."""
+        return self
 
     def consistency_level(self, cl: ConsistencyLevel) -> MapperOptions:
         self._consistency = cl
@@ -61,6 +85,15 @@ class ClusterBuilder:
         if not callable(function):
             raise ProgramError(f"A ClusterBuilder takes a function, got {short_repr(function, 80)}.")
         self._function = function
+
+
+class CassandraCommitter:
+    """Where PyFlink keeps which checkpoints are complete. Here the checkpoint folder says it."""
+
+    @staticmethod
+    def default_checkpoint_committer(builder: ClusterBuilder, key_space: str | None = None) -> CassandraCommitter:
+        """Accepted, without effect: no table is needed."""
+        return CassandraCommitter()
 
 
 class CassandraFailureHandler:
@@ -137,6 +170,16 @@ class CassandraSink:
         def set_cluster_builder(self, builder: ClusterBuilder) -> CassandraSink.CassandraSinkBuilder:
             """What makes the driver's cluster, in place of host and login."""
             self._address = replace(self._address, builder=builder._function)
+            return self
+
+        def enable_write_ahead_log(
+            self, committer: CassandraCommitter | None = None
+        ) -> CassandraSink.CassandraSinkBuilder:
+            """Records wait in the checkpoint folder until their checkpoint is complete; then the driver writes them.
+            So also a program that makes other rows when a batch comes again (random numbers, the clock, requests)
+            leaves nothing of the first try. ``committer`` has no effect: the checkpoint folder says what is complete.
+            """
+            self._writing = replace(self._writing, ahead=True)
             return self
 
         def set_mapper_options(self, options: MapperOptions) -> CassandraSink.CassandraSinkBuilder:

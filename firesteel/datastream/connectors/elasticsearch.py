@@ -21,6 +21,8 @@ __all__ = ["Elasticsearch7SinkBuilder", "ElasticsearchEmitter", "ElasticsearchSi
 
 Text = str | Secret | Callable[[], str]
 VERSIONS_PER_MILLISECOND = 1 << 21
+ORDINALS = ("first", "second", "third")
+"""So many of the documents that are refused are shown."""
 
 
 class FlushBackoffType(enum.Enum):
@@ -82,7 +84,8 @@ class ElasticsearchEmitter:
 
         def emit(element: Any) -> Action:
             made = document(element)
-            return Action(index(element), str(key(element)), None if made is None else _document(made))
+            identity = _identity(key(element), "The function key")
+            return Action(index(element), identity, None if made is None else _document(made))
 
         return ElasticsearchEmitter(emit)
 
@@ -99,10 +102,13 @@ def _fields(element: Any) -> Mapping[str, Any]:
 def _key(fields: Mapping[str, Any], key_field: str | None) -> str | None:
     if key_field is None:
         return None
-    key = fields.get(key_field)
+    return _identity(fields.get(key_field), f"The field {key_field!r}")
+
+
+def _identity(key: Any, origin: str) -> str:
     if key is None or len(str(key).encode()) > 512:
         raise TypeMismatchError(
-            f"The field {key_field!r} must have the document's id, of at most 512 bytes, got {short_repr(key, 80)}."
+            f"{origin} must have the document's id, of at most 512 bytes, got {short_repr(key, 80)}."
         )
     return str(key)
 
@@ -173,30 +179,37 @@ class ElasticsearchSink(BatchSink):
             self._connection = Connection(self._cluster)
         kind, retries, delay = self._backoff
         waiting = list(range(len(bodies)))
+        refused: dict[int, str] = {}
         tries = 0
         while True:
-            answers = read_answers(self._connection.bulk(b"".join(bodies[number] for number in waiting)))
-            if answers.refused:
-                number = answers.refused[0]
-                raise self._refusal(len(answers.refused), len(waiting), answers.texts[number], records[waiting[number]])
-            waiting, texts = [waiting[number] for number in answers.again], answers.texts
+            body = b"".join(bodies[number] for number in waiting)
+            answers = read_answers(self._connection.bulk(body, len(waiting)))
+            refused |= {waiting[number]: answers.texts[number] for number in answers.refused}
+            busy = [answers.texts[number] for number in answers.again]
+            waiting = [waiting[number] for number in answers.again]
+            # Those that are refused end the job, but not before the others are written.
+            if waiting and kind is not FlushBackoffType.NONE and tries < retries:
+                self._sleep(delay / 1000 * (2**tries if kind is FlushBackoffType.EXPONENTIAL else 1))
+                tries += 1
+                continue
+            if refused:
+                raise self._refusal(refused, records, len(waiting))
             if not waiting:
                 return
-            if kind is FlushBackoffType.NONE or tries >= retries:
-                text = next(iter(texts.values()))
-                raise ConnectorError(
-                    f"Elasticsearch at {self._cluster} could not take {len(waiting)} of {len(bodies)} documents, sent "
-                    f"{tries + 1} times: {text.rstrip('.')}."
-                )
-            self._sleep(delay / 1000 * (2**tries if kind is FlushBackoffType.EXPONENTIAL else 1))
-            tries += 1
+            raise ConnectorError(
+                f"Elasticsearch at {self._cluster} could not take {len(waiting)} of {len(bodies)} documents, sent "
+                f"{tries + 1} times: {busy[0].rstrip('.')}."
+            )
 
-    def _refusal(self, refused: int, sent: int, text: str, record: Any) -> ConnectorError:
-        return ConnectorError(
-            f"Elasticsearch at {self._cluster} refused {refused} of {sent} documents. The first one: "
-            f"{text.rstrip('.')}. Its record is {short_repr(record, 200)}.",
-            kind=FailureKind.PERMANENT,
-        )
+    def _refusal(self, refused: dict[int, str], records: list[Any], busy: int) -> ConnectorError:
+        text = f"Elasticsearch at {self._cluster} refused {len(refused)} of {len(records)} documents."
+        if busy:
+            text += f" It was too busy for {busy} others."
+        for ordinal, number in zip(ORDINALS, sorted(refused), strict=False):
+            text += (
+                f" The {ordinal} one: {refused[number].rstrip('.')}. Its record is {short_repr(records[number], 200)}."
+            )
+        return ConnectorError(text, kind=FailureKind.PERMANENT)
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -235,6 +248,11 @@ class Elasticsearch7SinkBuilder:
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> Elasticsearch7SinkBuilder:
         """AT_LEAST_ONCE, which is also the default. With ids a repetition changes nothing."""
+        if not isinstance(delivery_guarantee, DeliveryGuarantee):
+            raise ProgramError(
+                "delivery_guarantee must be a DeliveryGuarantee, such as DeliveryGuarantee.AT_LEAST_ONCE, got "
+                f"{short_repr(delivery_guarantee, 80)}."
+            )
         if delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
             raise ProgramError(
                 "Elasticsearch has no transactions, so documents are visible before their checkpoint is complete. With "
@@ -261,6 +279,14 @@ class Elasticsearch7SinkBuilder:
     ) -> Elasticsearch7SinkBuilder:
         """How often, and after how long, documents are sent again that the cluster could not take now; by default 8
         times, after 50 ms and then twice as long each time."""
+        if not isinstance(flush_backoff_type, FlushBackoffType):
+            raise ProgramError(
+                "flush_backoff_type must be a FlushBackoffType, such as FlushBackoffType.EXPONENTIAL, got "
+                f"{short_repr(flush_backoff_type, 80)}."
+            )
+        for name, number in (("max_retries", max_retries), ("delay_millis", delay_millis)):
+            if not isinstance(number, int) or number < 0:
+                raise ProgramError(f"{name} must be a whole number from 0 on, got {short_repr(number, 80)}.")
         self._backoff = (flush_backoff_type, max_retries, delay_millis)
         return self
 
@@ -279,8 +305,8 @@ class Elasticsearch7SinkBuilder:
         return self
 
     def set_connection_request_timeout(self, timeout: int) -> Elasticsearch7SinkBuilder:
-        """In milliseconds."""
-        return self.set_socket_timeout(timeout)
+        """Accepted, without effect: how long to wait for a connection of a pool. Each subtask has one of its own."""
+        return self
 
     def set_connection_timeout(self, timeout: int) -> Elasticsearch7SinkBuilder:
         """How long a connection may take, in milliseconds."""

@@ -35,7 +35,7 @@ from firesteel.datastream.connectors.file_source import (
     FileSplitAssignerProvider,
 )
 from firesteel.errors import ConfigurationError, ProgramError, short_repr
-from firesteel.filesystems import resolved
+from firesteel.filesystems import openable
 
 __all__ = [
     "END",
@@ -236,7 +236,7 @@ class FileSink(Sink):
 
 def _settings(base_path: str, form: Format, policy: RollingPolicy) -> FileSinkSettings:
     try:
-        base = resolved(base_path, "The path of a file sink")
+        base = openable(base_path, "The path of a file sink")
     except ConfigurationError as error:
         raise ProgramError(str(error)) from None
     return FileSinkSettings(base, form, BucketAssigner.date_time_bucket_assigner(), policy)

@@ -363,7 +363,7 @@ class JdbcSink(Sink, SinkFunction):
 
     def invoke(self, value: Any, context: SinkFunction.Context) -> None:
         """Not for a JdbcSink: its writers take the records."""
-        raise ProgramError("A JdbcSink is no function to call: give it to add_sink() or sink_to().")
+        raise ProgramError("A JdbcSink is not a function to call: give it to add_sink() or sink_to().")
 
 
 def _checked_type(type_info: Any) -> None:

@@ -64,7 +64,8 @@ class JdbcSource(Source[Scan, Row]):
         """The rows that a table has when the job begins. The columns are the fields of ``type_info``.
 
         With a ``partition_column`` it is read in that many parts side by side, and in pieces: some rows a batch. The
-        column should have an index; rows in which it is null are left out. Without it the whole table is one batch.
+        column should have an index, and a value in each row: NULL and NaN are refused. Without it the whole table is
+        one batch.
         """
         if partitions < 1:
             raise ProgramError(f"partitions must be 1 or more, got {partitions}.")

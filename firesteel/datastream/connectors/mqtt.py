@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -93,6 +94,10 @@ class MqttSink(BatchSink):
         topic, payload = found
         if not topic or "+" in topic or "#" in topic:
             raise TypeMismatchError(f"A message goes to one topic, without wildcards; got {topic!r}.")
+        if "\0" in topic or not 0 < len(topic.encode(errors="surrogatepass")) <= 65535 or not _is_utf8(topic):
+            raise TypeMismatchError(
+                f"A topic is a text of at most 65,535 bytes in UTF-8, without NUL; got {short_repr(topic, 80)}."
+            )
         if not isinstance(payload, str | bytes | bytearray):
             raise TypeMismatchError(f"A payload is a text or bytes; {topic!r} gets {short_repr(payload, 80)}.")
         return topic, payload.encode() if isinstance(payload, str) else bytes(payload)
@@ -101,8 +106,10 @@ class MqttSink(BatchSink):
         session = self._opened()
         sent = [session.client.publish(topic, payload, 1, self._retain) for topic, payload in batch.values]
         try:
+            # One deadline for all: message by message a broker that is gone would hold a batch for hours.
+            deadline = time.monotonic() + self.retry_seconds
             for one in sent:
-                one.wait_for_publish(self.retry_seconds)
+                one.wait_for_publish(max(0.0, deadline - time.monotonic()))
         except (RuntimeError, ValueError) as error:
             self._drop()
             raise ConnectorError(f"MQTT broker at {self._address} did not take a message: {error}.") from None
@@ -130,3 +137,11 @@ class MqttSink(BatchSink):
 
     def close(self) -> None:
         self._drop()
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -9,7 +9,7 @@ from typing import Any
 from firesteel.common.secret import Secret
 from firesteel.common.serialization import DeserializationSchema, SerializationSchema
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.connectors.rabbitmq.connecting import RabbitAddress, load_client
+from firesteel.connectors.rabbitmq.connecting import AnyRabbitAddress, RabbitAddress, RabbitReference, load_client
 from firesteel.connectors.rabbitmq.publishing import Publisher
 from firesteel.connectors.rabbitmq.queues import QueueEnumerator, QueueReader
 from firesteel.connectors.rabbitmq.streams import StreamEnumerator, StreamReader
@@ -32,26 +32,28 @@ class RMQConnectionConfig:
     RMQConnectionConfig(broker:5673)
     """
 
-    def __init__(self, address: RabbitAddress, prefetch: int | None, given: dict[str, Any]) -> None:
+    def __init__(self, address: AnyRabbitAddress, prefetch: int | None, given: dict[str, Any]) -> None:
         self._address, self._prefetch, self._given = address, prefetch, given
 
     def __repr__(self) -> str:
-        return f"RMQConnectionConfig({self._address})"
+        # What is to be found elsewhere is looked up where it is used, not here.
+        where = repr(self._address.uri) if isinstance(self._address, RabbitReference) else self._address
+        return f"RMQConnectionConfig({where})"
 
     def get_host(self) -> str:
-        return self._address.host
+        return self._address.resolve().host
 
     def get_port(self) -> int:
-        return self._address.port
+        return self._address.resolve().port
 
     def get_virtual_host(self) -> str:
-        return self._address.virtual_host
+        return self._address.resolve().virtual_host
 
     def get_user_name(self) -> str:
-        return self._address.user
+        return self._address.resolve().user
 
     def get_password(self) -> str:
-        return self._address.password.reveal()
+        return self._address.resolve().password.reveal()
 
     def get_uri(self) -> str | None:
         found = self._given.get("uri")
@@ -67,16 +69,16 @@ class RMQConnectionConfig:
         return bool(self._given.get("topology_recovery_enabled", True))
 
     def get_connection_timeout(self) -> int:
-        return int(self._address.connection_timeout * 1000)
+        return int(self._address.resolve().connection_timeout * 1000)
 
     def get_requested_channel_max(self) -> int | None:
-        return self._address.channel_max
+        return self._address.resolve().channel_max
 
     def get_requested_frame_max(self) -> int | None:
-        return self._address.frame_max
+        return self._address.resolve().frame_max
 
     def get_requested_heartbeat(self) -> int | None:
-        return self._address.heartbeat
+        return self._address.resolve().heartbeat
 
     class Builder:
         """Takes what PyFlink's takes. ``set_password`` also takes a :class:`~firesteel.common.Secret`."""
@@ -104,7 +106,8 @@ class RMQConnectionConfig:
             return self._set("password", Secret.of(password))
 
         def set_uri(self, uri: Text) -> RMQConnectionConfig.Builder:
-            """``amqp://user:password@host:port/virtual-host``, in place of all of these; ``amqps://`` for TLS."""
+            """``amqp://user:password@host:port/virtual-host``, in place of all of these; ``amqps://`` for TLS. One that
+            is to be found elsewhere (a :class:`~firesteel.common.Secret`) is understood where the job connects."""
             return self._set("uri", Secret.of(uri))
 
         def set_topology_recovery_enabled(self, topology_recovery_enabled: bool) -> RMQConnectionConfig.Builder:
@@ -148,6 +151,8 @@ class RMQConnectionConfig:
                     kept[name] = given.pop(name)
             if uri is None and not given.get("host"):
                 raise ProgramError("A RabbitMQ needs an address: set_host(…) and set_port(…), or set_uri(…).")
+            if uri is not None and uri.is_reference:
+                return RMQConnectionConfig(RabbitReference(uri, given), prefetch, kept)
             address = RabbitAddress(given["host"]) if uri is None else RabbitAddress.of_uri(uri.reveal())
             return RMQConnectionConfig(replace(address, **given), prefetch, kept)
 

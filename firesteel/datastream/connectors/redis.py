@@ -8,6 +8,7 @@ from typing import Any
 from firesteel.common.secret import Secret
 from firesteel.connectors.redis.connecting import Client, RedisAddress, load_client
 from firesteel.connectors.redis.streams import RedisEntry, StreamEnumerator, StreamReader
+from firesteel.connectors.redis.transactions import Marker, check_command, send_once
 from firesteel.connectors.source import SourceReader, SplitEnumerator
 from firesteel.datastream.connectors.base import DeliveryGuarantee, Source
 from firesteel.datastream.connectors.batch_sink import BatchSink, SinkBatch
@@ -63,8 +64,8 @@ class RedisSink(BatchSink):
 
     At least once the tasks send them: right for commands whose repetition changes nothing (``SET``, ``HSET``,
     ``ZADD``, ``SADD``). Exactly once the driver sends them when their checkpoint is complete, in transactions
-    (``MULTI``) that also write the number of the batch to a key of the sink's own: right for ``INCRBY``, ``XADD``,
-    ``LPUSH``.
+    (``MULTI``) that also write the number of the batch, and which commands were refused, to a key of the sink's own:
+    right for ``INCRBY``, ``XADD``, ``LPUSH``.
 
     >>> sink = RedisSink("redis://localhost:6379/0", lambda word: ("INCRBY", f"count:{word}", 1))
     >>> sink.convert("to")
@@ -109,6 +110,8 @@ class RedisSink(BatchSink):
                         f"What a command is made of is a str, bytes, int or float; {command[0]} has "
                         f"{short_repr(part, 80)} of {type(part).__name__}."
                     )
+            if self.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+                check_command(command)
         return commands
 
     def _marker(self, sink: str) -> str:
@@ -116,57 +119,43 @@ class RedisSink(BatchSink):
 
     def last_written(self, sink: str) -> int | None:
         found = self._client.run(lambda client: client.get(self._marker(sink)), "a look at the marker")
-        return int(found) if found is not None else None
+        return Marker.parse(found).last_complete if found is not None else None
 
     def write(self, batch: SinkBatch) -> None:
         commands = [command for group in batch.values for command in group]
-        doing = f"{len(commands)} commands"
-        if batch.number is None:
-            replies = self._client.run(lambda client: _pipelined(client, commands), doing)
+        doing, number = f"{len(commands)} commands", batch.number
+        if number is None:
+            self._check(self._client.run(lambda client: _pipelined(client, commands), doing))
         else:
-            replies = self._client.run(lambda client: self._once(client, batch, commands), doing)
-        self._check(replies, commands, batch.number is not None)
+            key = self._marker(batch.sink)
+            self._check(self._client.run(lambda client: send_once(client, key, number, commands), doing), key)
 
-    def _once(self, client: Any, batch: SinkBatch, commands: list[tuple[Any, ...]]) -> list[Any]:
-        marker = self._marker(batch.sink)
-        with client.pipeline(transaction=True) as pipeline:
-            # Somebody else who writes the marker, such as a driver that was thought dead, makes the transaction fail.
-            pipeline.watch(marker)
-            found = pipeline.get(marker)
-            if found is not None and int(found) >= (batch.number or 0):
-                return []
-            pipeline.multi()
-            for command in commands:
-                pipeline.execute_command(*command)
-            pipeline.set(marker, batch.number)
-            replies: list[Any] = pipeline.execute(raise_on_error=False)
-        return replies
-
-    def _check(self, replies: list[Any], commands: list[tuple[Any, ...]], once: bool) -> None:
+    def _check(self, replies: list[tuple[Command, Any]], marker: str = "") -> None:
         """Redis does not roll back: it does what it can, and says of the rest why not."""
-        refused = [(reply, command) for reply, command in zip(replies, commands, strict=False) if _is_error(reply)]
-        if not refused:
-            return
-        error = self._client.tell(refused[0][0], f"the command {refused[0][1][0]}", refused[0][1])
-        if once:
-            # The marker is written, so a repetition would do nothing: nobody must think that it helped.
+        refused = [(command, reply) for command, reply in replies if _is_error(reply)]
+        errors = [
+            self._client.as_connector_error(reply, f"the command {command[0]}", command) for command, reply in refused
+        ]
+        permanent = [error for error in errors if error.kind is FailureKind.PERMANENT]
+        if permanent and marker:
             raise ConnectorError(
-                f"{error} Refused were {len(refused)} of {len(replies) - 1} commands of this batch, the others are "
-                "done.",
+                f"{permanent[0]} Refused were {len(refused)} of {len(replies)} commands of this batch, the others are "
+                f"done. The refused ones are noted in the key {marker!r} and sent again when the job is started again, "
+                "the others are not: remove the cause first.",
                 kind=FailureKind.PERMANENT,
             )
-        raise error
+        if errors:
+            raise (permanent or errors)[0]
 
     def close(self) -> None:
         self._client.close()
 
 
-def _pipelined(client: Any, commands: list[tuple[Any, ...]]) -> list[Any]:
+def _pipelined(client: Any, commands: list[tuple[Any, ...]]) -> list[tuple[Any, Any]]:
     with client.pipeline(transaction=False) as pipeline:
         for command in commands:
             pipeline.execute_command(*command)
-        replies: list[Any] = pipeline.execute(raise_on_error=False)
-    return replies
+        return list(zip(commands, pipeline.execute(raise_on_error=False), strict=True))
 
 
 def _is_error(reply: Any) -> bool:
