@@ -305,7 +305,9 @@ _GENERATED = "<firesteel"
 # Third parties that stand between the user's code and ours. They count only where an installation would put
 # them, so that a user's own ~/pandas/job.py keeps its frames.
 _ENGINE_FRAME = re.compile(
-    r"(?:site-packages|dist-packages|\.zip|[/\\]python)[/\\](?:pyspark|py4j|pyarrow|pandas|cloudpickle)[/\\]"
+    r"(?:site-packages|dist-packages|\.zip|[/\\]python)[/\\](?:pyspark|py4j|pyarrow|pandas|cloudpickle|tenacity)[/\\]"
+    # Tenacity hands on what it got as a future does.
+    r"|[/\\]python3\.\d+[/\\]concurrent[/\\]futures[/\\]"
 )
 
 

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from firesteel.engine.control import RunningJob, ask, running_jobs
-from firesteel.engine.facade.commands import Command, request_of
+from firesteel.engine.facade.commands import Command, check_known, request_of
 from firesteel.engine.facade.encoding import decoded
 from firesteel.engine.facade.facade import JobFacade
 from firesteel.engine.job_records import JobRecord, job_records
@@ -89,6 +89,7 @@ class FinishedJob(JobFacade):
         return self._record.details.name
 
     def execute(self, command: Command[AnswerT]) -> AnswerT:
+        check_known(command)
         status = self._record.details.status.name
         if command.changes:
             raise JobCommandError(

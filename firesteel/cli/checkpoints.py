@@ -19,7 +19,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(as_json(known))
         return 0
-    print(f"{known.completed:,} completed, {known.failed:,} failed, {known.restored:,} times gone on from one")
+    restores = f"{known.restored:,} {'restore' if known.restored == 1 else 'restores'}"
+    print(f"{known.completed:,} completed, {known.failed:,} failed, {restores}")
     rows = [
         [
             str(one.checkpoint_id),

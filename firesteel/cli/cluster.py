@@ -94,13 +94,13 @@ def _start(options: argparse.Namespace) -> int:
         key=options.key,
     )
     if options.foreground:
-        return server.serve(settings, lambda address: _tell(address, settings.folder))
+        return server.serve(settings, lambda address: _print_address(address, settings.folder))
     found = start_in_background(settings)
-    _tell(found.address, found.folder)
+    _print_address(found.address, found.folder)
     return 0
 
 
-def _tell(address: str, folder: Path) -> None:
+def _print_address(address: str, folder: Path) -> None:
     print(f"The job manager listens at {address}", flush=True)
     print(f"Its token is in {folder / 'token'}; one that allows looking only is beside it.", flush=True)
 

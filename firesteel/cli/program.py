@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["add_program", "add_settings", "run_program", "settings_of", "submission_of", "warn_of_secrets"]
 
 
-def add_program(parser: argparse.ArgumentParser) -> None:
+def add_program(parser: argparse.ArgumentParser, program: str = "the Python file to run") -> None:
     """The options of a command that runs a program, and the program with its arguments."""
     add_settings(parser)
-    parser.add_argument("program", help="the Python file to run")
+    parser.add_argument("program", help=program)
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what the program gets as its arguments")
 
 

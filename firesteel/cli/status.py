@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
         "ended": moment(details.ended),
         "runtime": duration(details.runtime(int(time.time() * 1000))),
         "restarts": f"{details.attempt:,}",
-        "records": f"{details.records:,} in {details.batches:,} batches",
+        "records": f"{details.records:,} in {details.batches:,} {'batch' if details.batches == 1 else 'batches'}",
         "watermark": describe_watermark(details.watermark),
         "mode": f"{details.mode}, parallelism {details.parallelism}",
         "runs on": f"{where}, process {details.pid}",

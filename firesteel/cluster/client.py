@@ -70,7 +70,7 @@ class Place:
     def of(address: str) -> Place:
         parts = urllib.parse.urlsplit(address if "//" in address else f"http://{address}")
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise JobManagerError(f"{address!r} is no address of a job manager: host:port, or https://host:port.")
+            raise JobManagerError(f"{address!r} is not an address of a job manager: host:port, or https://host:port.")
         secure = parts.scheme == "https"
         return Place(secure, parts.hostname, parts.port or (443 if secure else 8081))
 

@@ -28,6 +28,7 @@ from firesteel.cluster.folders import JobFolder
 from firesteel.cluster.processes import start_of
 from firesteel.common.private_files import replace_file
 from firesteel.common.process_environment import DRIVER, take
+from firesteel.durable.versions import DRIVER_OUTCOME, DRIVER_PROCESS, Format
 from firesteel.engine.commit_guard import set_commit_guard
 from firesteel.engine.processes import jvm_process
 from firesteel.errors import FiresteelError, JobCancelledError, in_a_line
@@ -159,7 +160,7 @@ def _log_to_standard_error() -> None:
 
 def _leave_process(folder: JobFolder, task: Assignment) -> None:
     known = {"pid": os.getpid(), "started": start_of(os.getpid()), "attempt": task.attempt}
-    replace_file(str(folder.driver), json.dumps(known).encode(), durable=True)
+    replace_file(str(folder.driver), _versioned(DRIVER_PROCESS, known), durable=True)
 
 
 def _run(task: Assignment) -> None:
@@ -181,7 +182,11 @@ def _leave_outcome(folder: JobFolder, task: Assignment, code: int, outcome: dict
         # That is not the job's failure: a new driver has a new JVM.
         status = CRASHED
     known = {"status": status, "code": code, "ended": int(time.time() * 1000), **outcome}
-    replace_file(str(folder.outcome(task.attempt)), json.dumps(known).encode(), durable=True)
+    replace_file(str(folder.outcome(task.attempt)), _versioned(DRIVER_OUTCOME, known), durable=True)
+
+
+def _versioned(form: Format, known: dict[str, Any]) -> bytes:
+    return json.dumps({"format": form.version, **known}).encode()
 
 
 def lost_jvm() -> bool:

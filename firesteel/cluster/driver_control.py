@@ -16,10 +16,12 @@ from firesteel.cluster.launching import adopted
 from firesteel.cluster.managed import ManagedJob
 from firesteel.cluster.processes import Process, end_session
 from firesteel.cluster.registry import ENDED, JobRow, Registry
+from firesteel.durable.versions import DRIVER_OUTCOME
 from firesteel.engine.facade import Command, JobFacade
 from firesteel.engine.facade.commands import request_of
 from firesteel.engine.facade.encoding import decoded, encoded
 from firesteel.engine.folder_lease import machine_id
+from firesteel.engine.job_records import answers_of
 from firesteel.errors import JobCommandError, JobExecutionError
 from firesteel.jobs import running_job
 
@@ -116,17 +118,21 @@ class DriverControl:
 
     def _outcome(self, row: JobRow) -> dict[str, Any] | None:
         with contextlib.suppress(OSError, ValueError):
-            known = json.loads(self._folder.job(row.id).outcome(row.driver).read_bytes())
-            if isinstance(known, dict) and known.get("status") in (*ENDED, "SUSPENDED", CRASHED):
-                return known
+            path = self._folder.job(row.id).outcome(row.driver)
+            known = json.loads(path.read_bytes())
+            if isinstance(known, dict):
+                refusal = DRIVER_OUTCOME.refusal(known.get("format", 1))
+                if refusal is not None:
+                    # Not a crash: another driver would do once more what may be done.
+                    return {"status": "FAILED", "failure": f"{refusal[0].upper()}{refusal[1:]} ({path})."}
+                if known.get("status") in (*ENDED, "SUSPENDED", CRASHED):
+                    return known
         return None
 
     def record(self, job: ManagedJob) -> dict[str, Any]:
         """The last answers of a job: as it left them, or else as it gave them last."""
         with contextlib.suppress(OSError, ValueError):
-            known = json.loads((self._folder.job(job.id).records / f"{job.id}.json").read_bytes())
-            if isinstance(known, dict):
-                return known
+            return answers_of(json.loads((self._folder.job(job.id).records / f"{job.id}.json").read_bytes()))
         return {} if job.snapshot is None else dict(encoded(job.snapshot))
 
 

@@ -17,6 +17,7 @@ from firesteel.cluster.processes import Process
 from firesteel.cluster.registry import ENDED, JobRow, Registry
 from firesteel.engine.facade import JobDetails
 from firesteel.engine.facade.encoding import decoded
+from firesteel.engine.job_records import answers_of
 from firesteel.errors import FiresteelError
 from firesteel.jobs import jobs_of_process
 
@@ -117,7 +118,7 @@ class FurtherJobs:
 
 def _read(path: Path) -> dict[str, Any] | None:
     with contextlib.suppress(OSError, ValueError):
-        known = json.loads(path.read_bytes())
-        if isinstance(known, dict) and isinstance(known.get("status"), dict):
+        known = answers_of(json.loads(path.read_bytes()))
+        if isinstance(known.get("status"), dict):
             return known
     return None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
+import logging
 import os
 import socket
 import subprocess
@@ -25,7 +27,10 @@ from firesteel.cluster.warm_drivers import WarmDrivers
 from firesteel.common.default_configuration import default_configuration
 from firesteel.common.private_files import replace_file
 from firesteel.common.process_environment import DRIVER, SETTINGS, SQL_SESSION
+from firesteel.durable.versions import DRIVER_PROCESS
 from firesteel.errors import FailureKind, FiresteelError
+
+logger = logging.getLogger("firesteel.cluster")
 
 __all__ = ["DriverLivesError", "Launcher", "adopted", "claim_attempt", "start_driver"]
 
@@ -211,7 +216,7 @@ def adopted(folder: JobFolder, attempt: int, noted: Process, seconds: float = 20
         return noted
     deadline = time.monotonic() + seconds
     while True:
-        found = _said(folder, attempt)
+        found = _reported_process(folder, attempt)
         if found is not None and found.alive:
             return found
         try:
@@ -225,9 +230,17 @@ def adopted(folder: JobFolder, attempt: int, noted: Process, seconds: float = 20
             time.sleep(0.1)
 
 
-def _said(folder: JobFolder, attempt: int) -> Process | None:
+def _reported_process(folder: JobFolder, attempt: int) -> Process | None:
     with contextlib.suppress(OSError, ValueError, KeyError):
         known = json.loads(folder.driver.read_bytes())
-        if known["attempt"] == attempt:
+        refusal = DRIVER_PROCESS.refusal(known.get("format", 1))
+        if refusal is not None:
+            _warn_once(f"{refusal} ({folder.driver})")
+        elif known["attempt"] == attempt:
             return Process(int(known["pid"]), str(known["started"]))
     return None
+
+
+@functools.cache
+def _warn_once(text: str) -> None:
+    logger.warning("%s", text)

@@ -77,7 +77,7 @@ class Leadership:
             cluster = self._lead()
             cluster.supervisor.start()
             self._switch.app = build(cluster)
-            self._tell(True)
+            self._notify(True)
             self.elected.set()
             logger.info("this job manager leads")
             self._until_it_ends(cluster)
@@ -88,14 +88,14 @@ class Leadership:
         finally:
             self.elected.clear()
             self._switch.app = self._standby
-            self._tell(False)
+            self._notify(False)
             try:
                 if cluster is not None:
                     self._end(cluster)
             finally:
                 self._election.resign()
 
-    def _tell(self, leads: bool) -> None:
+    def _notify(self, leads: bool) -> None:
         try:
             self._announce(leads)
         except Exception:

@@ -76,7 +76,7 @@ def run_supervised(program: str, arguments: Sequence[str], settings: Mapping[str
     supervisor = Supervisor(
         ClusterSettings(folder=folder.path, slots=1, poll_ms=500, warm_drivers=0), folder, registry, store
     )
-    before = signal.signal(signal.SIGTERM, _leave)
+    before = signal.signal(signal.SIGTERM, _exit_on_signal)
     state, suspended = "", True
     try:
         supervisor.start()
@@ -104,5 +104,5 @@ def run_supervised(program: str, arguments: Sequence[str], settings: Mapping[str
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _leave(number: int, frame: Any) -> NoReturn:
+def _exit_on_signal(number: int, frame: Any) -> NoReturn:
     sys.exit(128 + number)

@@ -16,9 +16,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from firesteel.cluster.postgres import Postgres, PostgresAddress
-from firesteel.cluster.registry import AttemptRow, DriverRow, JobRow, Leader, OperationRow, StaleEpochError
+from firesteel.cluster.registry import (
+    AttemptRow,
+    DriverRow,
+    JobRow,
+    Leader,
+    OperationRow,
+    StaleEpochError,
+    check_registry_version,
+)
 from firesteel.cluster.row_text import attempt_of, job_of, operation_of, text_of
-from firesteel.errors import SetupError
+from firesteel.durable.versions import REGISTRY
 
 if TYPE_CHECKING:
     import psycopg
@@ -27,7 +35,6 @@ __all__ = ["PostgresRegistry"]
 
 T = TypeVar("T")
 
-VERSION = 1
 SECONDS_TO_START = 60
 """How long a driver may take to its first renewal."""
 _POLL = 0.1
@@ -89,15 +96,11 @@ class PostgresRegistry:
         if cursor.fetchone() == (None,):
             cursor.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"'.encode())
             cursor.execute(_SCHEMA)
-            cursor.execute("INSERT INTO cluster (version, epoch, address) VALUES (%s, 0, '')", (VERSION,))
+            cursor.execute("INSERT INTO cluster (version, epoch, address) VALUES (%s, 0, '')", (REGISTRY.version,))
             cursor.execute("INSERT INTO leadership (holder, locked, expires) VALUES ('', FALSE, clock_timestamp())")
         cursor.execute("SELECT version FROM cluster")
         (known,) = cursor.fetchone() or (0,)
-        if known > VERSION:
-            raise SetupError(
-                f"The registry in schema {schema} was written by a newer version of Firesteel ({known}; this one knows "
-                f"{VERSION})."
-            )
+        check_registry_version(known, f"schema {schema}")
 
     def _write(self, work: Callable[[psycopg.Cursor[Any]], T]) -> T:
         """A transaction of this epoch."""

@@ -127,10 +127,10 @@ def check_program(name: str, content: bytes) -> None:
                     return
         except (zipfile.BadZipFile, OSError):
             pass
-        raise ProgramError(f"{name} is no zip file with a __main__.py in it.")
+        raise ProgramError(f"{name} is not a zip file with a __main__.py in it.")
     if not name.endswith(".py"):
-        raise ProgramError(f"{name} is no program: upload a .py file, or a .zip or .pyz file with a __main__.py.")
+        raise ProgramError(f"{name} is not a program: upload a .py file, or a .zip or .pyz file with a __main__.py.")
     try:
         content.decode("utf-8")
     except UnicodeDecodeError:
-        raise ProgramError(f"{name} is no text in UTF-8.") from None
+        raise ProgramError(f"{name} is not text in UTF-8.") from None

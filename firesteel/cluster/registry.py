@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from firesteel.errors import FailureKind, FiresteelError
+from firesteel.durable.versions import REGISTRY
+from firesteel.errors import FailureKind, FiresteelError, SetupError
 
 __all__ = [
     "ENDED",
@@ -21,6 +22,7 @@ __all__ = [
     "Registry",
     "RegistryUnreachableError",
     "StaleEpochError",
+    "check_registry_version",
 ]
 
 ENDED = ("FINISHED", "FAILED", "CANCELED")
@@ -195,3 +197,10 @@ class Registry(Protocol):
     def open_operations(self) -> list[OperationRow]: ...
 
     def close(self) -> None: ...
+
+
+def check_registry_version(found: object, where: str) -> None:
+    """Raises a SetupError for a registry that this Firesteel does not read."""
+    refusal = REGISTRY.refusal(found)
+    if refusal is not None:
+        raise SetupError(f"{refusal[0].upper()}{refusal[1:]} ({where}).")

@@ -11,16 +11,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from firesteel.cluster.registry import AttemptRow, DriverRow, JobRow, Leader, OperationRow, StaleEpochError
+from firesteel.cluster.registry import (
+    AttemptRow,
+    DriverRow,
+    JobRow,
+    Leader,
+    OperationRow,
+    StaleEpochError,
+    check_registry_version,
+)
 from firesteel.cluster.row_text import attempt_of, job_of, operation_of, text_of
+from firesteel.durable.versions import REGISTRY
 from firesteel.errors import SetupError
 
 __all__ = ["SqliteRegistry"]
 
-VERSION = 1
-
+_CLUSTER = "CREATE TABLE IF NOT EXISTS cluster (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS cluster (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS jobs (
     id TEXT PRIMARY KEY, position INTEGER NOT NULL, known TEXT NOT NULL, record TEXT NOT NULL
 );
@@ -68,12 +75,13 @@ class SqliteRegistry:
         self._base.execute("PRAGMA journal_mode=WAL")
         # A row that was written is there after a loss of power: which attempt may run depends on it.
         self._base.execute("PRAGMA synchronous=FULL")
-        self._base.executescript(_SCHEMA)
+        self._base.execute(_CLUSTER)
         known = self._value("version")
+        if known is not None:
+            check_registry_version(int(known) if known.isdecimal() else known, str(path))
+        self._base.executescript(_SCHEMA)
         if known is None:
-            self._base.execute("INSERT INTO cluster VALUES ('version', ?)", (str(VERSION),))
-        elif int(known) > VERSION:
-            raise SetupError(f"{path} was written by a newer version of Firesteel ({known}; this one knows {VERSION}).")
+            self._base.execute("INSERT INTO cluster VALUES ('version', ?)", (str(REGISTRY.version),))
 
     def _value(self, name: str) -> str | None:
         row = self._base.execute("SELECT value FROM cluster WHERE name = ?", (name,)).fetchone()

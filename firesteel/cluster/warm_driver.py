@@ -48,13 +48,13 @@ def main() -> int:
         with submitted_with(""):
             start_warm_spark()
     except Exception as error:
-        _say(line, unsuited=isinstance(error, SetupError), failed=in_a_line(error))
+        _send_message(line, unsuited=isinstance(error, SetupError), failed=in_a_line(error))
         return 1
-    _say(line, ready=True)
+    _send_message(line, ready=True)
     request = _wait(line, is_alive)
     if request is None:
         return 0
-    _say(line, taken=True)
+    _send_message(line, taken=True)
     os.environ[SETTINGS] = request["settings"]
     if "session" in request:
         from firesteel.cluster.sql_process import run_session
@@ -64,7 +64,7 @@ def main() -> int:
     return run_attempt(Assignment.of(request["assignment"]))
 
 
-def _say(line: socket.socket, **message: Any) -> None:
+def _send_message(line: socket.socket, **message: Any) -> None:
     try:
         line.sendall(json.dumps(message).encode() + b"\n")
     except OSError:

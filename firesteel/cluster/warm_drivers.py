@@ -80,7 +80,7 @@ class WarmDriver:
         self.failed: str | None = None
         self.unsuited = False
         """Whether another one would fail likewise."""
-        self._said = b""
+        self._received = b""
 
     def look(self) -> None:
         """Takes notice of what it has said."""
@@ -94,15 +94,15 @@ class WarmDriver:
         """What has come; waits so long for the first of it. Nothing where the line is over."""
         watched = select.poll()
         watched.register(self._line, select.POLLIN)
-        while b"\n" not in self._said and watched.poll(seconds * 1000):
+        while b"\n" not in self._received and watched.poll(seconds * 1000):
             try:
                 more = self._line.recv(1 << 16)
             except OSError:
                 break
             if not more:
                 break
-            self._said += more
-        *lines, self._said = self._said.split(b"\n")
+            self._received += more
+        *lines, self._received = self._received.split(b"\n")
         return [json.loads(line) for line in lines]
 
     def words(self) -> str:

@@ -14,6 +14,7 @@ OLDER_KEYS: dict[str, tuple[str, ...]] = {
     "execution.checkpointing.unaligned.enabled": ("execution.checkpointing.unaligned",),
     "execution.state-recovery.ignore-unclaimed-state": ("execution.savepoint.ignore-unclaimed-state",),
     "execution.state-recovery.path": ("execution.savepoint.path",),
+    "metrics.scope.jm-job": ("metrics.scope.jm.job",),
     "pipeline.operator-chaining.enabled": ("pipeline.operator-chaining",),
     "restart-strategy.type": ("restart-strategy",),
     "state.backend.type": ("state.backend",),

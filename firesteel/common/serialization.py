@@ -118,8 +118,8 @@ class PickledBytesSchema(SerializationSchema, DeserializationSchema):
         except Exception as error:
             begins = repr(bytes(message[:64])) if isinstance(message, bytes) else short_repr(message, 80)
             raise InputError(
-                f"This is no pickle, or one that cannot be read here ({type(error).__name__}: {error}): it begins with "
-                f"{begins}."
+                f"This is not a pickle, or one that cannot be read here ({type(error).__name__}: {error}): it begins "
+                f"with {begins}."
             ) from error
 
 

@@ -34,6 +34,14 @@ HOMES: Final = {
     # Records of sources.
     "redis_entry": "firesteel.connectors.redis.streams",
     "mqtt_message": "firesteel.connectors.mqtt.receiving",
+    "kafka_record": "firesteel.connectors.kafka.deserializing",
+    "undecodable_record": "firesteel.connectors.undecodable",
+    # Parts of accumulators.
+    "list_view": "firesteel.table.data_view",
+    "map_view": "firesteel.table.data_view",
+    # Elements of graphs.
+    "vertex": "firesteel.gelly.elements",
+    "edge": "firesteel.gelly.elements",
     # What states keep for themselves among users' values.
     "big_list": "firesteel.runtime.state.lists",
     "big_map": "firesteel.runtime.state.maps",

@@ -16,11 +16,19 @@ __all__ = [
     "CHECKPOINT",
     "COMMITS",
     "COMPACTION",
+    "DRIVER_OUTCOME",
+    "DRIVER_PROCESS",
     "FEEDBACK",
     "FILE_POSITION",
+    "FOLDER_HOLDER",
+    "FOLDER_LEASE",
     "JOB",
+    "JOB_RECORD",
     "LEDGER",
     "OFFSET",
+    "PIECE_LOG",
+    "RECORD_LOG",
+    "REGISTRY",
     "SAVEPOINT",
     "STAGED",
     "STATE_TABLES",
@@ -80,6 +88,17 @@ FEEDBACK: Final = Format("the feedback to the coordinator", version=1)
 LEDGER: Final = Format("the ledger of a file sink", version=1)
 COMPACTION: Final = Format("the log of a file sink's compaction", version=1)
 FILE_POSITION: Final = Format("the position of a file source", version=1)
+# One digit, the last byte of the mark before each piece.
+PIECE_LOG: Final = Format("the log of received records", version=1)
+# What says none is version 1: bytes as they came have no room for it.
+RECORD_LOG: Final = Format("the log of a socket", version=1)
 SAVEPOINT: Final = Format("the savepoint", version=2)
 STAGED: Final = Format("what Spark has computed for a source", version=1)
 STATE_TABLES: Final = Format("the description of state as tables", version=1)
+# What says none is version 1 in all of the following.
+FOLDER_HOLDER: Final = Format("the note of who holds a checkpoint folder", version=1)
+FOLDER_LEASE: Final = Format("the lease of a checkpoint folder", version=1)
+JOB_RECORD: Final = Format("the record of an ended job", version=1)
+DRIVER_PROCESS: Final = Format("the note of a driver's process", version=1)
+DRIVER_OUTCOME: Final = Format("the note of how a driver ended", version=1)
+REGISTRY: Final = Format("the registry of a job manager", version=1)

@@ -20,6 +20,12 @@ MEMORY_PER_SLOT = "768 mb"
 
 _PORT = ("memory", "table", "blocks", "scan", "swept")
 
+_KINDS = "must be hashmap, rocksdb, or the import path of a backend (package.module.Name)"
+_INSTEAD = {"filesystem": "hashmap", "jobmanager": "hashmap", "forst": "rocksdb"}
+"""Names of Flink's without a backend here: the first two of Flink 1, which Flink 2 does not take either."""
+_OF_CLASSES = {"rocksdb": "rocksdb", "forst": "rocksdb", "hashmap": "hashmap", "memory": "hashmap", "fs": "hashmap"}
+"""By what the name of a class of Flink's has in it; the first that fits."""
+
 
 def table_factory(
     configuration: Configuration, chosen: StateBackend | None, graph: JobGraph, resident: bool = True
@@ -64,11 +70,24 @@ def backend_name(configuration: Configuration, chosen: StateBackend | None) -> s
 
 def _imported(path: str) -> Callable[..., Any]:
     module, _, name = path.rpartition(".")
+    if not module or not name:
+        raise ConfigurationError(f"state.backend.type is {path!r}: it {_KINDS}.{_hint(path)}")
+    if path.startswith("org.apache.flink."):
+        raise ConfigurationError(
+            f"state.backend.type is {path!r}, a class in Java, which Firesteel does not run: it {_KINDS}.{_hint(name)}"
+        )
     try:
         found: Callable[..., Any] = getattr(importlib.import_module(module), name)
         return found
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigurationError(
-            f"state.backend.type is {path!r}: it must be hashmap, rocksdb, or the import path of a backend "
-            f"(package.module.Name), and this one cannot be imported: {error}"
+            f"state.backend.type is {path!r}: it {_KINDS}, and this one cannot be imported: {error}"
         ) from error
+
+
+def _hint(name: str) -> str:
+    """What to set instead of a name or a class of Flink's."""
+    instead = _INSTEAD.get(name.lower()) or next(
+        (kind for part, kind in _OF_CLASSES.items() if part in name.lower()), None
+    )
+    return f" Set {instead} instead of Flink's {name}." if instead else ""

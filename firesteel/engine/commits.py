@@ -37,7 +37,7 @@ from firesteel.graph.specs import SinkSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.runtime.context import OperatorContext
 from firesteel.runtime.crash_points import CrashPoint
-from firesteel.runtime.failures import describe
+from firesteel.runtime.failures import NO_ELEMENT, describe
 from firesteel.runtime.job_spec import JobSpec
 
 __all__ = ["Commits"]
@@ -261,7 +261,10 @@ class Commits:
             return action(*given)
         except Exception as error:
             node = self._sinks[uid]
-            raise describe(error, node.name, node.built_at, 0, committables) from error
+            # Bytes are records that were pickled: they tell nobody anything.
+            pickled = any(isinstance(one, bytes) for one in committables)
+            element: object = NO_ELEMENT if pickled else committables
+            raise describe(error, node.name, node.built_at, 0, element) from error
 
     # The end
 

@@ -34,6 +34,7 @@ from dataclasses import asdict
 from typing import Any
 
 from firesteel.common.lease_clock import lease_clock
+from firesteel.durable.versions import FOLDER_LEASE
 from firesteel.engine.folder_lock import Holder, refusal
 from firesteel.errors import CheckpointError
 from firesteel.filesystems import Storage, joined
@@ -45,6 +46,8 @@ logger = logging.getLogger("firesteel")
 LEASE = "firesteel-lease.json"
 SECONDS = 30.0
 READ_TRIES = 10
+_OF_LEASES = ("format", "token", "number", "machine")
+"""What a lease says beside its holder."""
 UNREADABLE: dict[str, Any] = {"token": None}
 """What a file says that is empty or torn: that it is somebody's."""
 
@@ -89,6 +92,8 @@ class FolderLease:
 
     def _wait_until_gone(self) -> None:
         found = self._stored()
+        # Whether its holder is gone cannot be told where its meaning is not known.
+        FOLDER_LEASE.check(found.get("format", 1), self._path)
         if not found or _is_gone(found):
             return
         logger.info("%s is in use, or was until its holder was killed; this takes %.0f s", self._folder, self._seconds)
@@ -147,7 +152,7 @@ class FolderLease:
 
     def _content(self) -> bytes:
         known = {"token": self._token, "number": self._number, "machine": machine_id(), **asdict(self._holder)}
-        return json.dumps(known).encode()
+        return json.dumps({"format": FOLDER_LEASE.version, **known}).encode()
 
     def _stored(self) -> dict[str, Any]:
         """What the file says; nothing where there is none."""
@@ -168,7 +173,7 @@ class FolderLease:
 
     @staticmethod
     def _holder_of(found: dict[str, Any]) -> Holder | None:
-        return Holder.from_json(json.dumps({k: v for k, v in found.items() if k not in ("token", "number", "machine")}))
+        return Holder.from_json(json.dumps({key: value for key, value in found.items() if key not in _OF_LEASES}))
 
 
 def machine_id() -> str:

@@ -24,6 +24,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from firesteel.common.private_files import make_private_folder
+from firesteel.durable.versions import FOLDER_HOLDER
 from firesteel.errors import CheckpointError
 
 __all__ = ["COORDINATOR_LOCK", "HOLDER", "LOCK", "FolderLock", "Holder", "hold_as_coordinator", "refusal"]
@@ -54,14 +55,16 @@ class Holder:
         return Holder(job, job_id, os.getpid(), socket.gethostname(), time.time(), jvm)
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self))
+        return json.dumps({"format": FOLDER_HOLDER.version, **asdict(self)})
 
     @staticmethod
     def from_json(text: str | bytes) -> Holder | None:
-        """None where the text says nothing of a holder."""
+        """None where the text says nothing of a holder, or a newer Firesteel wrote it. The lock alone decides."""
         try:
-            return Holder(**json.loads(text))
-        except (ValueError, TypeError):
+            known = json.loads(text)
+            readable = FOLDER_HOLDER.refusal(known.pop("format", 1)) is None
+            return Holder(**known) if readable else None
+        except (ValueError, TypeError, AttributeError):
             return None
 
     def __str__(self) -> str:

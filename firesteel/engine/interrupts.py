@@ -38,10 +38,10 @@ _BOTH = (signal.SIGINT, signal.SIGTERM)
 def handle_termination() -> None:
     """From now on SIGTERM ends the program as an exception does, so that what it holds is brought to an end."""
     if _in_main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _leave)
+        signal.signal(signal.SIGTERM, _exit_on_signal)
 
 
-def _leave(number: int, frame: FrameType | None) -> NoReturn:
+def _exit_on_signal(number: int, frame: FrameType | None) -> NoReturn:
     sys.exit(128 + number)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import threading
@@ -30,7 +29,7 @@ from firesteel.engine.inbox import Inbox
 from firesteel.engine.interrupts import handle_termination, second_signal_ends_at_once, suspended_at_exit
 from firesteel.engine.job_context import JobContext
 from firesteel.engine.job_log import job_thread, working_for
-from firesteel.engine.job_records import write_record
+from firesteel.engine.job_records import record_content, write_record
 from firesteel.engine.job_run import Engine, JobRun
 from firesteel.engine.lifecycle import Lifecycle
 from firesteel.engine.progress import ProgressLine
@@ -185,7 +184,7 @@ class EngineJob(JobClient):
         if self.context.settings.records_folder:
             # Forced to disk: what the job manager does next depends on it.
             path = os.path.join(self.context.settings.records_folder, f"{self.job_id}.json")
-            replace_file(path, json.dumps(answers).encode(), durable=True)
+            replace_file(path, record_content(answers), durable=True)
 
     def _attempts(self, run: JobRun) -> BaseException | None:
         """Runs the job, again after each failure as long as the restart strategy allows. Returns the last error."""

@@ -21,7 +21,7 @@ from firesteel.common.parsing import parse_memory_bytes
 from firesteel.common.private_files import open_private
 from firesteel.engine.progress import beside_progress
 from firesteel.errors import ConfigurationError, JobCommandError
-from firesteel.runtime.task_log import place_of_work, record_of
+from firesteel.runtime.task_log import current_subtask, record_of
 
 __all__ = ["JobLog", "LogFile", "checked_level", "job_thread", "log_handler", "working_for"]
 
@@ -83,7 +83,7 @@ class _JobFilter(logging.Filter):
         whose = _WORKING_FOR.get()
         if whose and whose != self._job.get("job_id", whose):
             return False
-        for name, value in place_of_work().items():
+        for name, value in current_subtask().items():
             if not hasattr(record, name):
                 setattr(record, name, value)
         # The handler of another job may have had the record before.
@@ -122,7 +122,9 @@ def checked_level(level: Any) -> str:
     text = str(level).upper()
     text = {"WARN": "WARNING", "FATAL": "CRITICAL", "TRACE": "DEBUG", "OFF": "CRITICAL"}.get(text, text)
     if text not in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"):
-        raise ConfigurationError(f"{level!r} is no level of a log: it must be DEBUG, INFO, WARNING, ERROR or CRITICAL.")
+        raise ConfigurationError(
+            f"{level!r} is not a level of a log: it must be DEBUG, INFO, WARNING, ERROR or CRITICAL."
+        )
     return text
 
 

@@ -19,13 +19,14 @@ from typing import Any
 
 from firesteel.common.job_status import JobStatus
 from firesteel.common.private_files import replace_file
+from firesteel.durable.versions import JOB_RECORD
 from firesteel.engine.facade.answers import JobDetails, JobExceptions, JobFailure
 from firesteel.engine.facade.commands import GetExceptions, GetStatus
 from firesteel.engine.facade.encoding import decoded, encoded
 from firesteel.engine.run_folder import JOB_ID, jobs_folder, own_jobs_folder, read_json
 from firesteel.errors import SetupError
 
-__all__ = ["ENGINES", "JobRecord", "job_records", "note_crash", "write_record"]
+__all__ = ["ENGINES", "JobRecord", "answers_of", "job_records", "note_crash", "record_content", "write_record"]
 
 logger = logging.getLogger("firesteel")
 
@@ -33,6 +34,8 @@ FOLDER = "finished"
 ENGINES = ("spark", "memory")
 KEPT = 50
 """So many of each engine."""
+_FORMAT = "format"
+"""Where a record says its version, beside the answers by their commands."""
 LONGEST = 16 << 20
 """Bytes that are read of a record."""
 
@@ -53,10 +56,29 @@ def write_record(details: JobDetails, answers: Mapping[str, Any], replace: bool 
         path = folder / f"{details.id}.json"
         if path.exists() and not replace:
             return
-        replace_file(str(path), json.dumps(answers).encode())
+        replace_file(str(path), record_content(answers))
         _forget_old(folder)
     except (OSError, SetupError, AttributeError) as error:
         logger.debug("nothing is kept of job %r: %s", details.name, error)
+
+
+def record_content(answers: Mapping[str, Any]) -> bytes:
+    """A record as it stands in its file.
+
+    >>> answers_of(json.loads(record_content({"status": {"id": "4f2a"}})))
+    {'status': {'id': '4f2a'}}
+    """
+    return json.dumps({_FORMAT: JOB_RECORD.version, **answers}).encode()
+
+
+def answers_of(content: Any) -> dict[str, Any]:
+    """The answers in a record. Raises ValueError where it is not one that this Firesteel reads."""
+    if not isinstance(content, dict):
+        raise ValueError("it is not a job's")
+    refusal = JOB_RECORD.refusal(content.get(_FORMAT, 1))
+    if refusal is not None:
+        raise ValueError(refusal)
+    return {name: answer for name, answer in content.items() if name != _FORMAT}
 
 
 def _forget_old(folder: Path) -> None:
@@ -92,9 +114,7 @@ def job_records() -> list[JobRecord]:
 
 
 def _read(path: Path) -> JobRecord:
-    answers = read_json(path, LONGEST)
-    if not isinstance(answers, dict):
-        raise ValueError("it is not a job's")
+    answers = answers_of(read_json(path, LONGEST))
     details: JobDetails = decoded(JobDetails, answers.get(GetStatus.name))
     if not JOB_ID.fullmatch(details.id) or path.name != f"{details.id}.json":
         raise ValueError("it is another job's")

@@ -16,6 +16,8 @@ __all__ = ["KNOWN", "misspelt", "warn_of_misspelt_keys"]
 
 logger = logging.getLogger("firesteel")
 
+_ASYNC = ("max-concurrent-operations", "timeout", "retry-strategy", "retry-delay", "max-attempts")
+
 KNOWN = frozenset(
     (
         "execution.buffer-timeout.enabled",
@@ -65,7 +67,6 @@ KNOWN = frozenset(
         "metrics.reporters",
         "metrics.scope.delimiter",
         "metrics.scope.jm-job",
-        "metrics.scope.jm.job",
         "metrics.scope.operator",
         "metrics.scope.task",
         "parallelism.default",
@@ -104,6 +105,8 @@ KNOWN = frozenset(
         "state.changelog.enabled",
         "task.cancellation.interval",
         "task.cancellation.timeout",
+        *(f"table.exec.async-scalar.{name}" for name in _ASYNC),
+        "table.exec.sink.not-null-enforcer",
         *(older for keys in OLDER_KEYS.values() for older in keys),
     )
 )

@@ -46,7 +46,7 @@ class Reporting:
             try:
                 self.threads.append(ReporterThread(settings, self))
             except Exception as error:
-                logger.warning("the metric reporter %r is left out: %s", settings.name, _said(error))
+                logger.warning("the metric reporter %r is left out: %s", settings.name, _error_text(error))
 
     def samples(self) -> list[Sample]:
         """All metrics of the moment."""
@@ -96,7 +96,7 @@ class ReporterThread:
         except Exception as error:
             level = logging.DEBUG if self._warned else logging.WARNING
             self._warned = True
-            logger.log(level, "the metric reporter %r failed, and the job goes on: %s", self.name, _said(error))
+            logger.log(level, "the metric reporter %r failed, and the job goes on: %s", self.name, _error_text(error))
 
     def _run(self) -> None:
         while not self._done.wait(self._interval if self.reporter.scheduled else None):
@@ -106,7 +106,7 @@ class ReporterThread:
         try:
             self.reporter.close()
         except Exception as error:
-            logger.debug("closing the metric reporter %r: %s", self.name, _said(error))
+            logger.debug("closing the metric reporter %r: %s", self.name, _error_text(error))
 
     def stop(self) -> None:
         self._done.set()
@@ -115,6 +115,6 @@ class ReporterThread:
         self._thread.join(seconds)
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     text = in_a_line(error)
     return text if isinstance(error, FiresteelError) else f"{type(error).__name__}: {text}"

@@ -92,7 +92,7 @@ class ExponentialDelay(Restarts):
         reset_after: float = 3600.0,
         jitter: float = 0.1,
         attempts: int = _UNLIMITED,
-        dice: Callable[[], float] = random.random,
+        random_number: Callable[[], float] = random.random,
     ) -> None:
         self._initial = initial
         self._longest = longest
@@ -100,7 +100,7 @@ class ExponentialDelay(Restarts):
         self._reset_after = reset_after
         self._jitter = jitter
         self._attempts = attempts
-        self._dice = dice
+        self._random = random_number
         self._made = 0
         self._pause = 0.0
         self._last: float | None = None
@@ -116,8 +116,8 @@ class ExponentialDelay(Restarts):
         if self._made > self._attempts:
             return None
         # Jobs that failed together shall not come back together.
-        shaken = self._pause * (1 + self._jitter * (2 * self._dice() - 1))
-        return max(self._initial, min(shaken, self._longest))
+        with_jitter = self._pause * (1 + self._jitter * (2 * self._random() - 1))
+        return max(self._initial, min(with_jitter, self._longest))
 
 
 def restarts_of(configuration: Configuration, checkpointing: bool) -> Restarts:

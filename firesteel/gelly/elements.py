@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copyreg
 import enum
 from typing import Any, NamedTuple
+
+from firesteel.durable.names import stored_as
 
 __all__ = ["Edge", "EdgeDirection", "Triplet", "Vertex"]
 
@@ -50,6 +53,23 @@ class Edge(NamedTuple):
     def reverse(self) -> Edge:
         """The same edge in the other direction."""
         return Edge(self.target, self.source, self.value)
+
+
+# Programs may keep them in state.
+
+
+@stored_as("vertex")
+def _vertex(id: Any, value: Any) -> Vertex:
+    return Vertex(id, value)
+
+
+@stored_as("edge")
+def _edge(source: Any, target: Any, value: Any) -> Edge:
+    return Edge(source, target, value)
+
+
+copyreg.pickle(Vertex, lambda vertex: (_vertex, tuple(vertex)))
+copyreg.pickle(Edge, lambda edge: (_edge, tuple(edge)))
 
 
 class Triplet(NamedTuple):

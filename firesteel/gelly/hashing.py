@@ -34,8 +34,8 @@ def spark_hash(value: Any, kind: T.DataType, seed: int = 42) -> int:
             mixed = _mix(mixed, (byte - 256 if byte > 127 else byte) & _MASK)
         return _signed(_finish(mixed, len(data)))
     raise ProgramError(
-        f"A message to a vertex that is no neighbour needs an id of type {kind.simpleString()} that is a whole number "
-        f"or text, got {short_repr(value)} ({type(value).__name__})."
+        f"A message to a vertex that is not a neighbour needs an id of type {kind.simpleString()} that is a whole "
+        f"number or text, got {short_repr(value)} ({type(value).__name__})."
     )
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from firesteel.common.configuration import Configuration
+
 __all__ = ["ScopeFormats"]
 
 _VARIABLE = re.compile(r"<([a-z_]+)>")
@@ -30,17 +32,11 @@ class ScopeFormats:
     delimiter: str = "."
 
     @staticmethod
-    def of(configuration: Mapping[str, object]) -> ScopeFormats:
+    def of(configuration: Mapping[str, str]) -> ScopeFormats:
         """What a configuration says."""
-        found = {}
-        for one in fields(ScopeFormats):
-            name = one.name.replace("_", "-")
-            # Flink's older key has a dot.
-            for key in (f"metrics.scope.{name}", f"metrics.scope.{one.name.replace('_', '.')}"):
-                if key in configuration:
-                    found[one.name] = str(configuration[key])
-                    break
-        return ScopeFormats(**found)
+        read = Configuration.from_dict(configuration)
+        names = {one.name: f"metrics.scope.{one.name.replace('_', '-')}" for one in fields(ScopeFormats)}
+        return ScopeFormats(**{name: read.get_string(key, getattr(ScopeFormats, name)) for name, key in names.items()})
 
     def _format(self, scope: str) -> str:
         chosen = {"jobmanager.job": self.jm_job, "taskmanager.job.task": self.task}.get(scope, self.operator)

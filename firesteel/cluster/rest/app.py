@@ -135,9 +135,9 @@ def _json(content: bytes) -> dict[str, Any]:
     try:
         known = json.loads(content)
     except (ValueError, RecursionError):
-        raise RestError(400, "The request is no JSON.") from None
+        raise RestError(400, "The request is not JSON.") from None
     if not isinstance(known, dict):
-        raise RestError(400, "The request is no JSON object.")
+        raise RestError(400, "The request is not a JSON object.")
     return known
 
 

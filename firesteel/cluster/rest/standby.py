@@ -129,9 +129,9 @@ class _Forwarding:
     def _forward(self, method: str, target: str, headers: dict[str, str], body: bytes, again: bool) -> Response:
         leader = self._leader()
         if leader is None or leader.address == self._own:
-            return _nobody("There is no leader at the moment. Try again.")
+            return _no_leader_response("There is no leader at the moment. Try again.")
         if again:
-            return _nobody(f"This job manager is not the leader; the one at {leader.address} is.", leader)
+            return _no_leader_response(f"This job manager is not the leader; the one at {leader.address} is.", leader)
         try:
             return self._ask(leader, method, target, headers, body)
         except (OSError, http.client.HTTPException) as error:
@@ -139,7 +139,7 @@ class _Forwarding:
                 # It may have arrived.
                 text = f"The leader at {leader.address} did not answer ({type(error).__name__}): look what it has done."
                 return JSONResponse({"errors": [text]}, 502, {LEADER: leader.address})
-            return _nobody(f"The leader at {leader.address} does not answer. Try again.", leader)
+            return _no_leader_response(f"The leader at {leader.address} does not answer. Try again.", leader)
 
     def _ask(self, leader: Leader, method: str, target: str, headers: dict[str, str], body: bytes) -> Response:
         parts = urllib.parse.urlsplit(leader.address)
@@ -167,6 +167,6 @@ class _Forwarding:
         return response
 
 
-def _nobody(text: str, leader: Leader | None = None) -> Response:
+def _no_leader_response(text: str, leader: Leader | None = None) -> Response:
     headers = {"Retry-After": "1"} | ({LEADER: leader.address} if leader is not None else {})
     return JSONResponse({"errors": [text]}, 503, headers)

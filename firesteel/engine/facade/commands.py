@@ -34,6 +34,7 @@ __all__ = [
     "SetLogLevel",
     "Stop",
     "TakeSavepoint",
+    "check_known",
     "command_of",
     "request_of",
 ]
@@ -176,12 +177,20 @@ COMMANDS: dict[str, type[Command[Any]]] = {
 }
 
 
+def check_known(command: Command[Any]) -> None:
+    """Raises a JobCommandError for what is none of the commands above, of which nothing else may be asked."""
+    if type(command) not in COMMANDS.values():
+        known = ", ".join(kind.__name__ for kind in COMMANDS.values())
+        raise JobCommandError(f"A job does not know the command {type(command).__name__}. It knows {known}.")
+
+
 def request_of(command: Command[Any]) -> dict[str, Any]:
     """A command as JSON.
 
     >>> request_of(Stop(drain=True))
     {'command': 'stop', 'directory': None, 'drain': True}
     """
+    check_known(command)
     return {"command": command.name, **encoded(command)}
 
 

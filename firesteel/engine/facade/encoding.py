@@ -53,7 +53,7 @@ def decoded(kind: Any, value: Any) -> Any:
     TaskMetrics(stage=1, subtask=0, records_in=0, bytes_out=0, busy_ms=0.0)
     >>> decoded(TaskMetrics, {"stage": "1", "subtask": 0})
     Traceback (most recent call last):
-    ValueError: stage: '1' is no int
+    ValueError: stage: '1' is not of type int
     """
     if kind is Any:
         return value
@@ -70,11 +70,11 @@ def decoded(kind: Any, value: Any) -> Any:
         return _of_record(kind, _object(value))
     if issubclass(kind, Enum):
         if value not in kind.__members__:
-            raise ValueError(f"{value!r} is no {kind.__name__}")
+            raise ValueError(f"{value!r} is not of type {kind.__name__}")
         return kind[value]
     # A bool is an int for Python, and for nobody else.
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise ValueError(f"{value!r} is no {kind.__name__}")
+        raise ValueError(f"{value!r} is not of type {kind.__name__}")
     return value
 
 
@@ -110,11 +110,11 @@ def _fields(kind: Any) -> dict[str, tuple[Any, bool]]:
 
 def _list(value: Any) -> Sequence[Any]:
     if not isinstance(value, list):
-        raise ValueError(f"{value!r} is no list")
+        raise ValueError(f"{value!r} is not a list")
     return value
 
 
 def _object(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{value!r} is no object")
+        raise ValueError(f"{value!r} is not an object")
     return value

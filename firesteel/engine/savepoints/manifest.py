@@ -177,7 +177,9 @@ def _check_file(file: PartFile, claim: str, where: str) -> None:
             "the savepoint's folder."
         )
     if not all(isinstance(number, int) and number >= 0 for number in (file.subtask, file.rows, file.bytes)):
-        raise SavepointError(f"The savepoint {where} cannot be used: what it says of the file {file.path} is no size.")
+        raise SavepointError(
+            f"The savepoint {where} cannot be used: what it says of the file {file.path} is not a size."
+        )
 
 
 def _operator(values: dict[str, Any]) -> OperatorEntry:

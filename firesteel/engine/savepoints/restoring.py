@@ -36,7 +36,7 @@ def load_manifest(place: Place) -> SavepointManifest:
     file = place.inside(NAME)
     if not file.exists():
         hint = "The folder is there, but a savepoint was never completed in it" if place.exists() else "It is not there"
-        raise SavepointError(f"{place.address} is no savepoint: it has no {NAME}. {hint}.")
+        raise SavepointError(f"{place.address} is not a savepoint: it has no {NAME}. {hint}.")
     return SavepointManifest.from_json(file.read().decode(), place.address)
 
 

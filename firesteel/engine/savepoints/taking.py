@@ -123,5 +123,5 @@ def dispose(address: str) -> None:
     """Deletes a savepoint, and nothing that is none."""
     place = Place.of(address)
     if not place.inside(NAME).exists():
-        raise SavepointError(f"{place.address} is no savepoint: it has no {NAME}. Nothing was deleted.")
+        raise SavepointError(f"{place.address} is not a savepoint: it has no {NAME}. Nothing was deleted.")
     place.delete()

@@ -21,6 +21,7 @@ from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 from firesteel.common.parsing import parse_memory_bytes
 from firesteel.common.process_environment import JVM_FLAGS, LOG_LEVEL, MAKE_ARCHIVE, exported
@@ -96,6 +97,7 @@ def has_worker_module(settings: Settings) -> bool:
 
 def running_session(settings: Settings) -> SparkSession | None:
     """The session that this process has, which is the user's; None where Spark does not run."""
+    _check_classic(settings.master)
     running = SparkContext._active_spark_context
     if running is None:
         return None
@@ -107,6 +109,26 @@ def running_session(settings: Settings) -> SparkSession | None:
         )
     # Without options it changes nothing. It makes a session only for a bare context.
     return SparkSession.builder.getOrCreate()
+
+
+def _check_classic(master: str) -> None:
+    """Raises where PySpark would give a client of Spark Connect: jobs run in Spark's JVM, which such a one cannot
+    reach."""
+    # Without the address, which may have a token in it.
+    if master.startswith("sc://"):
+        found, remedy = "a master with sc://", "name one such as local[4] or spark://host:7077"
+    elif "SPARK_REMOTE" in os.environ:
+        found, remedy = "the variable SPARK_REMOTE", "unset SPARK_REMOTE"
+    elif os.environ.get("SPARK_API_MODE", "").lower() == "connect":
+        found, remedy = "the variable SPARK_API_MODE=connect", "unset SPARK_API_MODE"
+    elif is_remote():
+        found, remedy = "a session of Spark Connect in this process", "run the job in a process of its own"
+    else:
+        return
+    raise SetupError(
+        f"Firesteel needs a classic Spark session, and there is {found}: Spark Connect does not run jobs of Firesteel. "
+        f"To go on, {remedy}."
+    )
 
 
 def _users_settings() -> dict[str, str]:
@@ -129,6 +151,7 @@ def start_spark(settings: Settings, name: str, lasting: bool) -> SparkSession:
     """A new context and its first session; ``lasting`` says whether it will have much to do."""
     # The bridge to the JVM logs every call that ends in an exception; what fails is raised, so it need not say so.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    _check_classic(settings.master)
     settings = with_master(settings)
     check_master(settings.master)
     master = _full_name(settings.master)
@@ -331,11 +354,9 @@ def _setup_error(error: Exception, master: str, options: Mapping[str, str]) -> E
     taken = [key for key, value in options.items() if key.endswith(".port") and _answers(value)]
     if taken:
         ports = ", ".join(f"{options[key]} ({key})" for key in taken)
-        return SetupError(
-            f"Spark cannot start: a port it was told to use is taken: {ports}. Free it or choose another."
-        )
+        return SetupError(f"Spark cannot start: a configured port is in use: {ports}. Free it or choose another.")
     if "BindException" in text or "Address already in use" in text:
-        return SetupError(f"Spark cannot start: a port it was told to use is taken. {_first_line(text, 'Bind')}")
+        return SetupError(f"Spark cannot start: a configured port is in use. {_first_line(text, 'Bind')}")
     if "JAVA_GATEWAY_EXITED" in text:
         return SetupError(
             f"Spark's JVM ended before it was ready. Is Java in {os.environ.get('JAVA_HOME')} a working one?"

@@ -31,7 +31,7 @@ from typing import Any, Protocol
 
 from firesteel.engine.payload import LifelineAddress
 
-__all__ = ["CLOSE_SECONDS", "Lifeline", "Listener", "hold_line"]
+__all__ = ["CLOSE_SECONDS", "Lifeline", "Listener", "keep_connection"]
 
 CLOSE_SECONDS = 2.0
 """How long a process may take to close what it holds of a job."""
@@ -48,7 +48,7 @@ class Lifeline:
 
     >>> import time
     >>> line = Lifeline("127.0.0.1")
-    >>> hold_line(line.address, lambda: ["nothing serious"])
+    >>> keep_connection(line.address, lambda: ["nothing serious"])
     >>> while not line.holders: time.sleep(0.01)
     >>> line.end()
     ['nothing serious']
@@ -185,7 +185,7 @@ class Listener(Protocol):
         """The driver has said something."""
 
 
-def hold_line(address: LifelineAddress, over: Callable[[], list[str]], listener: Listener | None = None) -> None:
+def keep_connection(address: LifelineAddress, over: Callable[[], list[str]], listener: Listener | None = None) -> None:
     """A process's end: calls ``over`` when the job is over, in a thread, and passes on what it has to say."""
     threading.Thread(target=_hold, args=(address, over, listener), name="firesteel-lifeline", daemon=True).start()
 

@@ -75,8 +75,8 @@ def check_master(master: str) -> None:
     places = [_PLACE.fullmatch(place) for place in master.removeprefix(_PREFIX).split(",")]
     if not all(place and 0 < int(place["port"]) < 65536 for place in places):
         raise ConfigurationError(
-            f"{master!r} is no address of a Spark master. Write spark://host:port (several masters: "
-            "spark://host1:port1,host2:port2); the port is 7077 unless the master was told another."
+            f"{master!r} is not an address of a Spark master. Write spark://host:port (several masters: "
+            "spark://host1:port1,host2:port2); the port is 7077 unless configured otherwise."
         )
     reasons = []
     for place in filter(None, places):

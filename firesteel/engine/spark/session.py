@@ -28,7 +28,7 @@ from firesteel.engine.spark.callbacks import not_a_failed_batch
 from firesteel.engine.spark.context import running_session, start_spark
 from firesteel.engine.spark.masters import is_local
 from firesteel.engine.spark.session_settings import FILE_MANAGER, WORKER_MODULE, session_settings
-from firesteel.engine.spark.warm_spark import bring_back
+from firesteel.engine.spark.warm_spark import reattach_spark
 
 __all__ = [
     "active_queries",
@@ -167,7 +167,7 @@ _sessions: _Sessions | None = None
 def _of_spark(settings: Settings, name: str, lasting: bool) -> tuple[_Sessions, bool]:
     """The sessions of the running context, or of a new one, and whether it is new."""
     global _sessions
-    bring_back(settings)
+    reattach_spark(settings)
     root = running_session(settings)
     fresh = root is None
     if root is None:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 
 from firesteel.engine.imports import IMPORTS, JobFiles
 from firesteel.engine.payload import JobPayload
-from firesteel.engine.spark.lifeline import CLOSE_SECONDS, hold_line
+from firesteel.engine.spark.lifeline import CLOSE_SECONDS, keep_connection
 from firesteel.engine.spark.worker_log import LINE, WorkerLog
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.task import StageTask
@@ -94,7 +94,7 @@ class Tasks:
             signal.signal(_SIGNAL, self._called)  # type: ignore[arg-type]
             if self._log is not None:
                 self._log.expect(payload.log_levels)
-            hold_line(payload.lifeline, self._ending(payload.job_id), self._log)
+            keep_connection(payload.lifeline, self._ending(payload.job_id), self._log)
 
     @contextlib.contextmanager
     def running(self, key: Key) -> Iterator[None]:

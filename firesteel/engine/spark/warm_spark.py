@@ -28,7 +28,7 @@ from firesteel.engine.processes import jvm_process
 from firesteel.engine.settings import Settings
 from firesteel.engine.spark.context import of_a_session, start_facts
 
-__all__ = ["bring_back", "differences", "is_alive", "level_for_workers", "put_aside"]
+__all__ = ["detach_spark", "differences", "is_alive", "level_for_workers", "reattach_spark"]
 
 logger = logging.getLogger("firesteel")
 
@@ -84,7 +84,7 @@ _level: int | None = None
 """The level of the workers' log in a Spark that was brought back."""
 
 
-def put_aside(facts: Mapping[str, str]) -> None:
+def detach_spark(facts: Mapping[str, str]) -> None:
     """Puts the Spark of this process aside. ``facts``: what it was started with (:func:`.start_facts`)."""
     global _aside
     jvm = jvm_process()
@@ -101,7 +101,7 @@ def is_alive() -> bool:
     return _aside is not None and _aside.jvm.poll() is None
 
 
-def bring_back(settings: Settings) -> None:
+def reattach_spark(settings: Settings) -> None:
     """For a job that needs Spark: brings back what was put aside if it is as if it had been started for the job, and
     otherwise lets go of it."""
     global _aside, _level

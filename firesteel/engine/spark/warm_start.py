@@ -19,7 +19,7 @@ from firesteel.engine.spark.context import start_facts, with_master
 from firesteel.engine.spark.engine import SparkEngine
 from firesteel.engine.spark.masters import is_local
 from firesteel.engine.spark.session import job_session, release_session
-from firesteel.engine.spark.warm_spark import put_aside
+from firesteel.engine.spark.warm_spark import detach_spark
 from firesteel.engine.spark.warmup import warm_up_soon
 from firesteel.errors import SetupError
 
@@ -57,7 +57,7 @@ def start_warm_spark() -> None:
         sys.path.insert(0, first)
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, before)
-    put_aside(facts)
+    detach_spark(facts)
     warm_up_soon()
 
 

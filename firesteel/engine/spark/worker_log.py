@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from firesteel.common.log_format import TextFormatter
-from firesteel.runtime.task_log import entry_of, place_of_work, record_of
+from firesteel.runtime.task_log import current_subtask, entry_of, record_of
 
 __all__ = ["LINE", "WorkerLog"]
 
@@ -148,7 +148,7 @@ class _Lines(io.TextIOBase):
         *lines, self._begun.text = whole.split("\n")
         for line in lines:
             self._log.send(
-                {"name": self._name, "level": logging.INFO, "message": line, "time": time.time(), **place_of_work()}
+                {"name": self._name, "level": logging.INFO, "message": line, "time": time.time(), **current_subtask()}
             )
         return len(text)
 

@@ -81,7 +81,7 @@ def create_reporter(settings: ReporterSettings) -> MetricReporter:
         raise _unknown(settings, wanted)
     reporter = kind()
     if not isinstance(reporter, MetricReporter):
-        raise ConfigurationError(f"metrics.reporter.{settings.name}: {wanted} is no MetricReporter.")
+        raise ConfigurationError(f"metrics.reporter.{settings.name}: {wanted} is not a MetricReporter.")
     return reporter
 
 

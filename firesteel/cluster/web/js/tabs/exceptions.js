@@ -18,7 +18,7 @@ const Failure = ({ one }) => html`
 export function Exceptions({ failures }) {
   const { data, error } = failures;
   if (!data) return error ? html`<${Problem} error=${error} />` : html`<p class="soft">Asking for failures …</p>`;
-  if (!data.failures.length) return html`<${Empty} title="Nothing has failed"><p>A failure will be told here with the line of your program that raised it, the record that it was working on, and a command that runs the same micro-batch again.</p><//>`;
+  if (!data.failures.length) return html`<${Empty} title="Nothing has failed"><p>Failures are reported here, each with the line of your program that raised it, the record that it was working on, and a command that runs the same micro-batch again.</p><//>`;
   const attempts = [...new Set(data.failures.map((one) => one.attempt))];
   return html`
     <div class="stack">
