@@ -19,12 +19,16 @@ from firesteel.common.path_names import path_name
 from firesteel.connectors.collection import CollectionEnumerator
 from firesteel.connectors.files.ledger import Ledger
 from firesteel.connectors.files.parts import Finished, InProgress
+from firesteel.connectors.kafka.deserializing import KafkaRecord
 from firesteel.connectors.mqtt.receiving import MqttMessage
+from firesteel.connectors.piece_log import PieceLog
 from firesteel.connectors.postgresql.two_phase import PreparedTransaction
+from firesteel.connectors.record_log import RecordLog
 from firesteel.connectors.redis.streams import RedisEntry
 from firesteel.connectors.sequence import IndexEnumerator
 from firesteel.connectors.text import TextFileEnumerator
 from firesteel.connectors.text_positions import FileState
+from firesteel.connectors.undecodable import UndecodableRecord
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.state import (
     ListStateDescriptor,
@@ -54,6 +58,7 @@ from firesteel.engine.savepoints.manifest import OperatorEntry as SavedOperator
 from firesteel.engine.savepoints.manifest import PartFile, SavepointManifest, StateEntry
 from firesteel.engine.savepoints.rows import RowFormat
 from firesteel.engine.settings import Settings
+from firesteel.gelly.elements import Edge, Vertex
 from firesteel.graph.job_graph import JobGraph
 from firesteel.runtime.keys import key_group, stable_hash
 from firesteel.runtime.partitions import partition_tokens
@@ -67,6 +72,16 @@ from firesteel.runtime.state.store import MemoryStore
 from firesteel.runtime.state.tables import TableFactory
 from firesteel.runtime.timers import TimerQueue
 from firesteel.runtime.windowing.sessions import PURGED
+from firesteel.table.data_view import ListView, MapView
+
+
+def _views() -> tuple[ListView[str], MapView[str, int]]:
+    words: ListView[str] = ListView()
+    counts: MapView[str, int] = MapView()
+    words.add_all(["to", "be"])
+    counts.put("to", 2)
+    return words, counts
+
 
 OBJECTS: dict[str, Any] = {
     "row": Row.of_kind(RowKind.DELETE, a=1, b="x"),
@@ -80,6 +95,12 @@ OBJECTS: dict[str, Any] = {
     "timestamped_value": TimestampedValue("a", 5),
     "redis_entry": RedisEntry("clicks", "1-0", {"page": "/"}),
     "mqtt_message": MqttMessage("home", b"21.5", True),
+    "kafka_record": KafkaRecord("clicks", 3, 7, 1000, b"k", None, (("trace", b"1"),)),
+    "undecodable_record": UndecodableRecord("offset 7 of clicks-3", b"?", "ValueError: no", None),
+    "list_view": _views()[0],
+    "map_view": _views()[1],
+    "vertex": Vertex(1, "a"),
+    "edge": Edge(1, 2, 0.5),
     "big_list": BigList(3, 1, 4, ["a"]),
     "big_map": BigMap(3, 500, 9, 2),
     "purged": PURGED,
@@ -154,6 +175,7 @@ def records(folder: Path) -> dict[str, Any]:
     found["path names"] = [path_name(name) for name in ("plain", "with space", "a/b", "é")]
     found["commits"] = shown(encode_commits({"files": [OBJECTS["finished_part"]]}))
     found["ledger"] = _ledger(folder)
+    found["logs of sources"] = _logs(folder)
     found["offset"] = _offset()
     found["positions"] = _positions(folder)
     found["uids"] = [[node.id, node.uid] for node in _graph().graph.nodes.values()]
@@ -257,6 +279,18 @@ def _ledger(folder: Path) -> str:
     ledger = Ledger(str(folder), "fs")
     ledger.write({"part-1": OBJECTS["part_in_progress"]})
     return (folder / ".fs.ledger").read_text()
+
+
+def _logs(folder: Path) -> dict[str, str]:
+    """Of what cannot be received again: a file by its name, in hexadecimal."""
+    pieces, lines = PieceLog(str(folder / "pieces")), RecordLog(str(folder / "lines"), b"\n")
+    pieces.append([1, "a"], 7)
+    lines.append(b"one\ntw")
+    lines.cut()
+    pieces.close()
+    lines.close()
+    files = [file for name in ("pieces", "lines") for file in sorted((folder / name).iterdir())]
+    return {file.name: file.read_bytes().hex() for file in files}
 
 
 def _graph() -> JobGraph:

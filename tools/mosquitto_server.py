@@ -1,13 +1,20 @@
 """A broker of MQTT of one's own: in a temporary folder, on loopback, on a free port, gone when it is no longer needed.
 
-Tests use it. It keeps what it was given for sessions, so that it survives its own ``kill -9``, but for the last moment.
+Tests use it. From a shell it runs a command with ``FIRESTEEL_MQTT_URL`` and ``FIRESTEEL_MQTT_PASSWORD`` set, for
+the user ``firesteel``::
+
+    .venv/bin/python tools/mosquitto_server.py .venv/bin/python program.py
+
+It keeps what it was given for sessions, so that it survives its own ``kill -9``, but for the last moment.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 
 from local_server import LocalServer, free_ports
@@ -54,7 +61,7 @@ class MosquittoServer(LocalServer):
         (self.folder / "mosquitto.conf").write_text(
             f"listener {self.port} 127.0.0.1\nallow_anonymous false\npassword_file {passwords}\n"
             f"persistence true\npersistence_location {self.folder}/\nautosave_on_changes true\nautosave_interval 1\n"
-            "user root\nmax_queued_messages 100000\n"
+            "user root\nmax_queued_messages 0\n"
         )
         self.start()
 
@@ -76,3 +83,17 @@ class MosquittoServer(LocalServer):
         self.kill()
         time.sleep(seconds_down)
         self.start()
+
+
+def main(command: list[str]) -> int:
+    missing = why_not()
+    if missing is not None or not command:
+        print(missing or __doc__, file=sys.stderr)
+        return 1
+    with MosquittoServer() as server:
+        variables = {"FIRESTEEL_MQTT_URL": server.url, "FIRESTEEL_MQTT_PASSWORD": PASSWORD}
+        return subprocess.call(command, env={**os.environ, **variables})
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

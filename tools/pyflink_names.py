@@ -44,10 +44,17 @@ def modules(packages: tuple[str, ...]) -> list[ModuleType]:
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """``__all__`` where the module has one, else what it defines itself."""
+    """``__all__`` where the module has one, and what a package has set of its modules' classes when it was loaded; else
+    what it defines itself."""
     declared: list[str] | None = getattr(module, "__all__", None)
     if declared is not None:
-        return [name for name in declared if hasattr(module, name)]
+        inner = f"{module.__name__}."
+        installed = [
+            name
+            for name, value in vars(module).items()
+            if not name.startswith("_") and inspect.isclass(value) and value.__module__.startswith(inner)
+        ]
+        return [name for name in dict.fromkeys([*declared, *installed]) if hasattr(module, name)]
     return [
         name
         for name, value in vars(module).items()

@@ -181,8 +181,10 @@ def test_connectors(run: RunCase) -> None:
     assert [name for name in found if name != "records"] == [
         "into, at least once",
         "into, exactly once",
+        "into, upserts",
         "out of, in parts",
         "out of, as a whole",
+        "out of, as it grows",
     ]
     assert min(one["share"] for name, one in found.items() if name != "records") > 0
 

@@ -195,5 +195,5 @@ def test_a_second_job_manager_is_refused(capfd: pytest.CaptureFixture[str]) -> N
 
 
 def test_an_address_that_is_none() -> None:
-    with pytest.raises(JobManagerError, match="no address of a job manager"):
+    with pytest.raises(JobManagerError, match="not an address of a job manager"):
         ClusterClient("ftp://x", None)

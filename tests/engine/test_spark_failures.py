@@ -140,7 +140,7 @@ def test_a_port_in_use(tmp_path: Path) -> None:
     assert done.returncode == 1
     # A JVM that ends may write something of its own after it.
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("firesteel.errors.SetupError: ")]
-    assert line.startswith("firesteel.errors.SetupError: Spark cannot start: a port it was told to use is taken: ")
+    assert line.startswith("firesteel.errors.SetupError: Spark cannot start: a configured port is in use: ")
     assert f"{port} (spark.ui.port)" in line
 
 
@@ -149,7 +149,7 @@ def test_a_port_in_use(tmp_path: Path) -> None:
     [
         ("spark://127.0.0.1:{closed}", r"SetupError: Nothing answers at the Spark master .*127.0.0.1:\d+: .*refused"),
         ("spark://no-such-host.invalid:7077", r"SetupError: Nothing answers at the Spark master .*invalid:7077: "),
-        ("spark://127.0.0.1", r"ConfigurationError: 'spark://127.0.0.1' is no address of a Spark master"),
+        ("spark://127.0.0.1", r"ConfigurationError: 'spark://127.0.0.1' is not an address of a Spark master"),
     ],
     ids=["closed port", "unknown host", "no port"],
 )

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+import pyspark.errors.utils
 import pyspark.java_gateway
+import pytest
 from pyspark import RDD, SparkContext
 from pyspark.sql import SparkSession
 
@@ -75,7 +77,7 @@ def test_running_context(spark: SparkSession) -> None:
     assert jvm.stdin is not None
 
 
-def test_put_aside(spark: SparkSession) -> None:
+def test_detach_spark(spark: SparkSession) -> None:
     """All that PySpark knows in its classes of what runs."""
     found = {
         name
@@ -149,6 +151,16 @@ def test_active_session(spark: SparkSession) -> None:
     moved = sessions.in_session(frame, spark)
     assert moved.sparkSession is spark
     assert [row.a for row in moved.collect()] == [1]
+
+
+def test_debugging(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark asks the active session once in a process, and finds that nobody wants to know where a call stands."""
+    assert spark.conf.get("spark.python.sql.dataFrameDebugging.enabled") == "false"
+    monkeypatch.setattr(pyspark.errors.utils, "_enable_debugging_cache", None)
+    assert SparkSession.getActiveSession() is not None
+    assert not pyspark.errors.utils.is_debugging_enabled()
+    # So it decides about the look for the caller.
+    assert "is_debugging_enabled()" in inspect.getsource(pyspark.errors.utils._with_origin)
 
 
 def test_to_df(spark: SparkSession) -> None:

@@ -52,7 +52,7 @@ from firesteel.runtime.state.spark_store import SparkStore
 class Inspector(KeyedProcessFunction):
     """Looks at the calls it is called by, once in each batch."""
 
-    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+    def process_element(self, value: tuple[int, int], ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
         from pyspark import SparkFiles, TaskContext
 
         frames = [info.frame for info in inspect.stack()]
@@ -69,6 +69,7 @@ class Inspector(KeyedProcessFunction):
             "deferred": ["_receive_proto_message" in vars(store._client) for store in stores],
             "on arrow": "run_task" in [one.f_code.co_name for one in frames],
             "frozen": gc.get_freeze_count(),
+            "processes": [value[1], os.getpid()],
             "on worker": (SparkFiles._is_running_on_worker, os.path.isdir(str(SparkFiles._root_directory))),
         }
 
@@ -95,7 +96,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
         shown = io.StringIO()
         patch.setattr(sys, "stderr", shown)
         env = spark_env(2, {"firesteel.checkpoint.dir": folder, "firesteel.batch.max-records": 20})
-        inspected = env.from_collection(list(range(40))).key_by(lambda n: n).process(Inspector())
+        read = env.from_collection(list(range(40))).map(lambda n: (n, os.getpid()))
+        inspected = read.key_by(lambda one: one[0]).process(Inspector())
         inspected.add_sink(AppendSink(folder.parent, "seen"))
         client: Any = env.execute_async()
         client.get_job_execution_result().result()
@@ -146,6 +148,11 @@ def test_daemon(ran: Ran) -> None:
     # Workers collect garbage after every task: what the daemon has loaded is none of it.
     assert "gc.collect()" in source
     assert min(one["frozen"] for one in ran.seen) > 50_000
+
+
+def test_one_process(ran: Ran) -> None:
+    """Tasks of the source's stage and of later ones have the same variables, and so the same processes."""
+    assert len({process for one in ran.seen for process in one["processes"]}) == 2
 
 
 def test_stage_functions(ran: Ran) -> None:

@@ -15,6 +15,9 @@ SIGNS = re.compile(
     r"|mapStateClient|root_directory|is_running_on_worker|conf\b(?=.*SparkContext))\b"
     r"|pyspark\.(?:worker|daemon|java_gateway|serializers)|StateMessage_pb2|pandas\.types|MODULE\$|RDD\.toDF"
     r"|org\.apache\.(?!flink|avro|spark\.version)|com\.codahale|\"statestore\"|recentProgress"
+    # These names are too short, or too common, to be looked for by themselves.
+    r"|[.\"']_(?:jdf|jsq|activeSession|instantiatedSession|stateful_?[pP]rocessor\w*|cause|origin)\b"
+    r"|dataFrameDebugging|simplifiedTraceback"
 )
 """By these a module shows that it touches what is not public."""
 

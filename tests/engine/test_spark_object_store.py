@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import pytest
 from s3kit import SECRET, Bucket
 from sparkkit import spark_env
 
@@ -17,7 +16,6 @@ from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.engine.settings import Settings
 from firesteel.engine.spark.hadoop import hadoop_options
 from firesteel.engine.spark.session import get_session
-from firesteel.errors import JobExecutionError
 
 NONE = WatermarkStrategy.no_watermarks()
 RESTART = {
@@ -63,10 +61,3 @@ def test_what_the_session_says_of_s3_holds_for_jobs(bucket: Bucket) -> None:
         assert hadoop_options(get_session(Settings(), "test"), bucket.settings) == bucket.options
     finally:
         conf.unset("fs.s3a.secret.key")
-
-
-def test_a_file_system_that_only_hadoop_knows_is_refused_for_sinks() -> None:
-    env = spark_env(1, {})
-    env.from_collection(["a"]).sink_to(sink("nowhere://host/out"))
-    with pytest.raises(JobExecutionError, match=r"There is no way to nowhere://host/out: .* Arrow knows the schemes"):
-        env.execute("nowhere")

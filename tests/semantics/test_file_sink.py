@@ -280,7 +280,10 @@ def test_cancelling_shows_what_was_complete(tmp_path: Path) -> None:
 def test_wrong_arguments_are_told(tmp_path: Path) -> None:
     for build, words in (
         (lambda: FileSink.for_row_format("hdfs:/there/x", TEXT), "The path of a file sink should be a folder, .* got"),
-        (lambda: FileSink.for_row_format("s3://me:hunter2@bucket/x", TEXT), "The path of a file sink has keys in it"),
+        (
+            lambda: FileSink.for_row_format("s3://me:hunter2@bucket/x", TEXT),
+            "The path of a file sink contains credentials. Remove them from the path",
+        ),
         (lambda: FileSink.for_row_format(str(tmp_path), "text"), "takes an Encoder, got 'text'"),
         (lambda: FileSink.for_bulk_format(str(tmp_path), TEXT), "takes a BulkWriterFactory"),
         (lambda: flat(tmp_path).with_rolling_policy("daily"), "Expected a RollingPolicy"),

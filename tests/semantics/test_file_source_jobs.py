@@ -150,7 +150,7 @@ def test_a_failure_names_the_file_and_the_source(tmp_path: Path) -> None:
     env = memory_environment()
     source = FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(NUMBERS), tmp_path).build()
     env.from_source(source, NONE, "rows").print()
-    with pytest.raises(JobExecutionError, match=r"a\.parquet is no Parquet file"):
+    with pytest.raises(JobExecutionError, match=r"a\.parquet is not a Parquet file"):
         env.execute("rows")
 
 

@@ -263,7 +263,7 @@ class TestAvro:
         whole = (tmp_path / "a.avro").read_bytes()
         (tmp_path / "a.avro").unlink()
         for name, content, reason in (
-            ("text", b"hello, this is text", r"is no Avro file: it begins with b'hello, this is t'"),
+            ("text", b"hello, this is text", r"is not an Avro file: it begins with b'hello, this is t'"),
             ("short", whole[:-3], "ends inside of the block that begins at byte"),
             ("marker", whole[:-1] + b"?", "is damaged: the block that begins at byte .* has no marker"),
             ("block", whole[:-40] + b"\xff" * 20 + whole[-20:], "Avro cannot read it"),

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from firesteel.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
+from firesteel.datastream.dependencies import Dependencies
 from firesteel.errors import ConfigurationError, JobExecutionError, ProgramError
 
 
@@ -128,6 +129,20 @@ def test_they_may_be_settings(make_env: Any, tmp_path: Path) -> None:
 
     with make_env(config=settings).from_collection([1]).map(Look()).execute_and_collect() as records:
         assert list(records) == [(1, "a table", "forty-two", 7)]
+
+
+def test_a_file_uri_is_a_path(tmp_path: Path) -> None:
+    folder = tmp_path / "with space"
+    archive = archive_in(folder)
+    (folder / "module.py").write_text("")
+    (folder / "requirements.txt").write_text("")
+    plain = Dependencies().with_file(str(folder / "module.py")).with_archive(str(archive), None)
+    by_uri = Dependencies().with_file((folder / "module.py").as_uri()).with_archive(archive.as_uri(), None)
+    plain = plain.with_requirements(str(folder / "requirements.txt"), str(folder))
+    by_uri = by_uri.with_requirements((folder / "requirements.txt").as_uri(), folder.as_uri())
+    assert by_uri == plain
+    with pytest.raises(ProgramError, match=r"add_python_file\(\): .* 's3://bucket/a\.py', of another file system"):
+        plain.with_file("s3://bucket/a.py")
 
 
 def test_what_is_not_there(make_env: Any, tmp_path: Path) -> None:

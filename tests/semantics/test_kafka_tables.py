@@ -130,7 +130,7 @@ def test_where_reading_begins_and_what_it_stumbles_over(env: TableEnvironment, b
         ("'topic' = 't', 'format' = 'json', 'key.format' = 'json'", "'key.format' needs 'key.fields'"),
         (
             "'topic' = 't', 'format' = 'json', 'key.format' = 'json', 'key.fields' = 'nn'",
-            "'key.fields' names 'nn', which is no column. Did you mean n",
+            "'key.fields' names 'nn', which is not a column. Did you mean n",
         ),
         ("'topic' = 't', 'properties.bootstrap.servers' = 'h:1', 'format' = 'json', 'scan.startup.mode' = 'earliest'",
          "should be one of .* Did you mean earliest-offset"),

@@ -102,7 +102,7 @@ def test_a_level_is_changed_while_the_job_runs(tmp_path: Path, caplog: pytest.Lo
     assert logging.getLogger("shop").isEnabledFor(logging.DEBUG)
     assert log.set_level("WARN") == {"shop": "DEBUG", "": "WARNING"}
     assert told == [{"levels": {"shop": "DEBUG"}}, {"levels": {"shop": "DEBUG", "": "WARNING"}}]
-    with pytest.raises(JobCommandError, match="'loud' is no level of a log: it must be DEBUG, INFO"):
+    with pytest.raises(JobCommandError, match="'loud' is not a level of a log: it must be DEBUG, INFO"):
         log.set_level("loud")
     log.stop()
 
@@ -117,13 +117,13 @@ def test_the_command_line_changes_a_level(capsys: pytest.CaptureFixture[str]) ->
         assert capsys.readouterr().out == "shop: DEBUG\n"
         assert logging.getLogger("shop").level == logging.DEBUG
         assert main(["log-level", job.job_id, "loud"]) == 1
-        assert "'loud' is no level of a log" in capsys.readouterr().err
+        assert "'loud' is not a level of a log" in capsys.readouterr().err
     finally:
         job.cancel()
 
 
 def test_settings_that_are_wrong() -> None:
-    with pytest.raises(ConfigurationError, match="'loud' is no level"):
+    with pytest.raises(ConfigurationError, match="'loud' is not a level"):
         JobLog("a", "orders", {"firesteel.log.level": "loud"})
     with pytest.raises(ConfigurationError, match=r"firesteel.log.format is 'xml': it must be text or json"):
         JobLog("a", "orders", {"firesteel.log.format": "xml"}).start()

@@ -404,6 +404,16 @@ def test_a_value_that_the_column_refuses(database: Database, flavour: str) -> No
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
+def test_a_value_that_the_driver_refuses(counts: Database, flavour: str) -> None:
+    error = failure(counts, [("a", 1), ("b\0", 2), ("c", 3)], flavour)
+    assert error.kind is FailureKind.PERMANENT
+    assert "refused the statement" in str(error)
+    assert "cannot contain NUL (0x00) bytes. The element is ('b\\x00', 2)." in str(error)
+    assert "cannot be reached" not in str(error)
+    assert rows(counts) == []
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
 def test_a_column_of_another_type(database: Database, flavour: str) -> None:
     database.execute("CREATE TABLE counts (word date, n int)")
     text = str(failure(database, [("a", 1)], flavour))
@@ -456,5 +466,6 @@ def test_the_password_is_told_to_nobody(database: Database, flavour: str, caplog
     assert error.kind is FailureKind.PERMANENT
     assert "password authentication failed" in str(error)
     assert "Check the user name and the password." in str(error)
+    assert "The element is" not in str(error), "it is not about a record"
     shown = [str(error), repr(error), error.cause_text or "", repr(error.__cause__), *caplog.messages]
     assert [text for text in shown if secret in text] == []

@@ -55,7 +55,7 @@ def test_two_jobs_may_begin_with_one_savepoint(halves: Halves) -> None:
 
 def test_what_is_no_savepoint_is_told(halves: Halves, tmp_path: Path) -> None:
     halves.path = str(tmp_path / "nowhere")
-    with pytest.raises(SavepointError, match=r"nowhere is no savepoint: it has no manifest.json. It is not there"):
+    with pytest.raises(SavepointError, match=r"nowhere is not a savepoint: it has no manifest.json. It is not there"):
         halves.resume(every_kind, [])
     (tmp_path / "nowhere").mkdir()
     with pytest.raises(SavepointError, match=r"a savepoint was never completed in it"):
@@ -78,7 +78,7 @@ def test_only_a_savepoint_is_disposed_of(halves: Halves, tmp_path: Path) -> None
     halves.save(every_kind, [[("a", 1)]])
     dispose(halves.path)
     assert not Path(halves.path).exists()
-    with pytest.raises(SavepointError, match=r"is no savepoint.*Nothing was deleted"):
+    with pytest.raises(SavepointError, match=r"is not a savepoint.*Nothing was deleted"):
         dispose(str(tmp_path))
     assert tmp_path.exists()
 

@@ -14,9 +14,17 @@ from kit import eventually
 
 from firesteel.common import WatermarkStrategy
 from firesteel.connectors import logged, piece_log
+from firesteel.connectors.retrying import retried
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors import BatchSink, DeliveryGuarantee, PollingSource, SinkBatch
-from firesteel.errors import BackPressureError, ConnectorError, FailureKind, JobExecutionError, ProgramError
+from firesteel.errors import (
+    BackPressureError,
+    CheckpointError,
+    ConnectorError,
+    FailureKind,
+    JobExecutionError,
+    ProgramError,
+)
 from firesteel.testing import CommitCrashes, Crash, CrashPoint, memory_environment, run_pipeline
 
 NONE = WatermarkStrategy.no_watermarks()
@@ -76,6 +84,30 @@ def test_back_pressure_waits_as_long_as_it_was_told(tmp_path: Path, caplog: pyte
     assert [found[0] for found in batches(tmp_path)] == [[1, 2]]
     waited = [record.args for record in caplog.records if "is tried again" in record.msg]
     assert [(args[0], args[1]) for args in waited] == [("a batch for Files", 0.015)] * 2  # type: ignore[index]
+
+
+def test_a_pause_that_is_longer_than_allowed_says_so_and_one_below_zero_is_none() -> None:
+    waits: list[float] = []
+
+    def ask(errors: list[Exception]) -> str:
+        if errors:
+            raise errors.pop(0)
+        return "done"
+
+    errors: list[Exception] = [BackPressureError("slow down", retry_after=-1), BackPressureError("no", retry_after=59)]
+    assert retried(lambda: ask(errors), 60, "asking", waits.append) == "done"
+    assert waits == [0, 59]
+    errors = [BackPressureError("slow down.", retry_after=90)]
+    with pytest.raises(BackPressureError, match=r"slow down. It is to be tried again after 90 s, but asking is tried "):
+        retried(lambda: ask(errors), 60, "asking", waits.append)
+    assert waits == [0, 59]
+
+
+def test_a_guarantee_that_is_a_text_is_refused(tmp_path: Path) -> None:
+    sink = Files(tmp_path)
+    sink.guarantee = "exactly_once"  # type: ignore[assignment]
+    with pytest.raises(Exception, match=r"guarantee of Files must be a DeliveryGuarantee.*got 'exactly_once'"):
+        run_pipeline(lambda env: _end(env.from_collection([1]), sink))
 
 
 def test_what_may_pass_is_tried_again_and_what_never_passes_ends_the_job(tmp_path: Path) -> None:
@@ -332,6 +364,44 @@ def test_a_piece_that_was_being_written_is_dropped_and_a_damaged_one_is_noticed(
     file.write_bytes(whole[:20] + b"?" + whole[21:])
     with pytest.raises(Exception, match="is damaged or incomplete"):
         piece_log.PieceLog(str(tmp_path)).records(0, 2)
+
+
+@pytest.mark.parametrize("pieces", [0, 1])
+@pytest.mark.parametrize(
+    ("mark", "reason"),
+    [
+        (b"fsp2", "has format 2, of a newer Firesteel; this one reads 1 only. Use the Firesteel that wrote it"),
+        (b"fsp0", "has format 0, which this Firesteel no longer reads"),
+        (b"text", "is damaged or incomplete"),
+    ],
+)
+def test_a_log_of_another_version_is_refused_and_stays_as_it_was(
+    tmp_path: Path, pieces: int, mark: bytes, reason: str
+) -> None:
+    log = piece_log.PieceLog(str(tmp_path))
+    log.append(["a"], 1)
+    log.close()
+    (file,) = tmp_path.iterdir()
+    whole = file.read_bytes()
+    # The other version may have another header, so the rest may be shorter than one of ours.
+    for rest in (whole[4:], b"\x00\x01"):
+        content = whole * pieces + mark + rest
+        file.write_bytes(content)
+        with pytest.raises(CheckpointError, match=reason):
+            piece_log.PieceLog(str(tmp_path))
+        assert file.read_bytes() == content
+
+
+@pytest.mark.parametrize("torn", [b"f", b"fsp1", b"fs\0\0", b"\0" * 100, b"fsp1" + b"\0" * 100])
+def test_the_beginning_of_a_piece_is_cut_off(tmp_path: Path, torn: bytes) -> None:
+    log = piece_log.PieceLog(str(tmp_path))
+    log.append(["a"], 1)
+    log.close()
+    (file,) = tmp_path.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(whole + torn)
+    assert piece_log.PieceLog(str(tmp_path)).end == 1
+    assert file.read_bytes() == whole
 
 
 def test_what_is_not_read_is_not_polled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -5,15 +5,22 @@ A real Cassandra is too heavy for the suite: ``tests/servers`` has the same sink
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from firesteel.common import Row
-from firesteel.connectors.cassandra.connecting import CassandraAddress, told
+from firesteel.connectors.cassandra.connecting import CassandraAddress, as_connector_error
 from firesteel.datastream import StreamExecutionEnvironment
-from firesteel.datastream.connectors.cassandra import CassandraSink, ClusterBuilder, ConsistencyLevel, MapperOptions
+from firesteel.datastream.connectors.cassandra import (
+    CassandraCommitter,
+    CassandraSink,
+    ClusterBuilder,
+    ConsistencyLevel,
+    MapperOptions,
+)
 from firesteel.errors import FailureKind, JobExecutionError, ProgramError
 from firesteel.testing import CommitCrashes, CrashPoint, run_pipeline
 
@@ -101,6 +108,36 @@ def test_a_batch_that_comes_again_has_its_timestamps_and_undoes_nothing() -> Non
     assert [count for _, _, count in sorted(set(written))] == list(range(40))
 
 
+TRIES = itertools.count()
+
+
+def tried(n: int) -> tuple[str, int]:
+    """Another row each time."""
+    return f"{n} of try {next(TRIES)}", n
+
+
+def test_written_ahead_nothing_is_left_of_a_try_that_made_other_rows() -> None:
+    def program(env: StreamExecutionEnvironment) -> None:
+        stream = env.from_collection(list(range(30))).map(tried)
+        made = CassandraSink.add_sink(stream).set_query(QUERY).set_cluster_builder(ClusterBuilder(FakeCluster))
+        committer = CassandraCommitter.default_checkpoint_committer(ClusterBuilder(FakeCluster), "shop")
+        made.enable_write_ahead_log(committer).build().uid("to-cassandra")
+
+    points = {CrashPoint.PREPARED: ["pass", "error"], CrashPoint.COMMITTED: ["pass", "pass", "error"]}
+    with CommitCrashes(points) as crashes:
+        run_pipeline(program, config={"firesteel.batch.max-records": "10", **crashes.config}, restarts=2)
+    assert next(TRIES) > 30, "a batch came again"
+    assert sorted(count for _, count in FakeCluster.cells.values()) == list(range(30))
+    assert len(FakeCluster.written) > 30, "a commit came again"
+    assert len(set(FakeCluster.written)) == 30, "with the same timestamps"
+
+
+def test_the_mapper_options_of_pyflinks_docstring() -> None:
+    options = MapperOptions().ttl(1800).timestamp(3600).consistency_level(ConsistencyLevel.ANY).tracing(True)
+    made = CassandraSink.add_sink(None).set_mapper_options(options.save_null_fields(True).if_not_exists(True))
+    assert (made._writing.consistency, made._writing.ignore_nulls) == ("ANY", False)
+
+
 def test_rows_and_nothing_where_nothing_is() -> None:
     run_pipeline(build([Row(word="a", count=1), Row(word="a", count=None)]))
     assert FakeCluster.cells["a"][1] is None
@@ -135,11 +172,11 @@ def test_errors_of_the_driver_in_a_line() -> None:
 
     address = CassandraAddress(("127.0.0.1",), 9042, "ada", None)
     refused = NoHostAvailable("all failed", {"127.0.0.1:9042": cassandra.AuthenticationFailed("bad credentials")})
-    error = told(address, refused, "the connection")
+    error = as_connector_error(address, refused, "the connection")
     assert error.kind is FailureKind.PERMANENT
     assert str(error).startswith("Cassandra at 127.0.0.1:9042 refused the login")
     away = NoHostAvailable("all failed", {"127.0.0.1:9042": ConnectionRefusedError("Connection refused")})
-    error = told(address, away, "the connection")
+    error = as_connector_error(address, away, "the connection")
     assert error.kind is FailureKind.PASSING
     assert "cannot be reached (the connection): Connection refused. Check that it runs there." in str(error)
 
@@ -158,3 +195,10 @@ def test_nonsense_is_refused_when_the_program_is_built() -> None:
     assert secret._writing.consistency == "QUORUM"
     assert secret._writing.ignore_nulls
     assert "hunter2" not in repr(secret._address)
+
+
+def test_a_host_that_nobody_knows() -> None:
+    from cassandra import UnresolvableContactPoints
+
+    found = as_connector_error(CassandraAddress(("nowhere",)), UnresolvableContactPoints({}), "the query 'q'")
+    assert str(found) == "Cassandra at nowhere:9042 cannot be reached (the query 'q'): no such host. Check its name."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from kit import eventually
 from firesteel.common import Types
 from firesteel.datastream.connectors.jdbc import JdbcSink
 from firesteel.datastream.connectors.jdbc_source import JdbcSource
-from firesteel.errors import FailureKind, JobExecutionError, ProgramError
+from firesteel.errors import ConnectorError, FailureKind, JobExecutionError, ProgramError
 from firesteel.testing import CommitCrashes, CrashPoint, memory_environment, run_pipeline
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
@@ -102,6 +103,7 @@ def test_a_row_that_is_committed_late_is_not_missed(sqlite: SqliteFile, tmp_path
 
 @pytest.mark.parametrize("db", ["sqlite", "mariadb"], indirect=True)
 def test_what_a_source_tells(db: Any) -> None:
+    db.execute("CREATE TABLE another (n int)")
     source = JdbcSource.table("orders", ORDER, options(db), "id")
     with pytest.raises(JobExecutionError, match="Create the table first") as caught:
         run_pipeline(lambda env: env.from_source(source, NONE, "orders"), restarts=2)
@@ -110,6 +112,124 @@ def test_what_a_source_tells(db: Any) -> None:
     db.execute("INSERT INTO orders VALUES (1, 2)")
     with pytest.raises(JobExecutionError, match=r"field 'item' of ROW<.*>: expected STRING, got int 2"):
         run_pipeline(lambda env: env.from_source(source, NONE, "orders"))
+
+
+@pytest.mark.parametrize("kind", ["field", "partition", "growing"])
+def test_a_column_that_sqlite_does_not_have_is_no_text(sqlite: SqliteFile, kind: str) -> None:
+    orders(sqlite, [1, 2])
+    wrong = Types.ROW_NAMED(["id", "zzz"], [Types.LONG(), Types.STRING()])
+    sources = {
+        "field": JdbcSource.table("orders", wrong, options(sqlite), "id"),
+        "partition": JdbcSource.table("orders", ORDER, options(sqlite), "zzz", 2),
+        "growing": JdbcSource.growing_table("orders", "zzz", ORDER, options(sqlite)),
+    }
+    with pytest.raises(JobExecutionError, match="no such column: zzz") as caught:
+        _all_of(sources[kind])
+    assert caught.value.kind is FailureKind.PERMANENT
+
+
+def test_names_of_sqlite_with_quotes_of_all_kinds(sqlite: SqliteFile) -> None:
+    odd = 'a`b"c?d'
+    sqlite.execute('CREATE TABLE orders ("a`b""c?d" bigint)')
+    sqlite.execute("INSERT INTO orders VALUES (5)")
+    source = JdbcSource.table("orders", Types.ROW_NAMED([odd], [Types.LONG()]), options(sqlite), odd)
+    assert [tuple(row) for row in _all_of(source)] == [(5,)]
+
+
+@pytest.mark.parametrize("db", ALL, indirect=True)
+def test_rows_without_a_value_to_part_them_by_are_not_left_out_silently(db: Any) -> None:
+    db.execute("CREATE TABLE orders (id bigint, item varchar(20))")
+    db.execute("INSERT INTO orders VALUES (NULL, 'pen'), (1, 'ink'), (NULL, 'nib')")
+    source = JdbcSource.table("orders", ORDER, options(db), "id", 2)
+    with pytest.raises(JobExecutionError, match=r"'orders' has 2 rows without a value \(NULL\) in 'id'") as caught:
+        _all_of(source)
+    assert caught.value.kind is FailureKind.PERMANENT
+
+
+@pytest.mark.parametrize(("db", "kind"), [("database", "real"), ("mariadb", "float")], indirect=["db"])
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_a_column_of_single_precision_loses_no_rows(db: Any, kind: str, partitions: int) -> None:
+    values = [0.1, 0.2, 0.7, 1.1, 16777216.0, 3.3e38]
+    db.execute(f"CREATE TABLE points (x {kind}, n int)")
+    db.execute("INSERT INTO points VALUES " + ", ".join(f"({x}, {n})" for n, x in enumerate(values)))
+    point = Types.ROW_NAMED(["n"], [Types.LONG()])
+    source = JdbcSource.table("points", point, options(db), "x", partitions)
+    found = run_pipeline(
+        lambda env: env.from_source(source, NONE, "points"), config={"firesteel.batch.max-records": "2"}
+    )
+    assert sorted(row.n for row in found) == list(range(len(values)))
+    growing = JdbcSource.growing_table("points", "x", point, options(db), interval=0.001).create_enumerator()
+    position = growing.initial()
+    for _ in values:
+        position = growing.latest(position, 1)
+    assert growing.count(growing.initial(), position) == len(values)
+    assert growing.latest(position, 1) == position
+    growing.stop()
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "said"),
+    [
+        ("double precision", "1.5), ('NaN'), (2", "'x', by which a table is read, has the value nan"),
+        ("numeric", "1.5), ('NaN'), (2", "'x', by which a table is read, has the value NaN"),
+        ("numeric", "1.5), ('Infinity'), (2", "'x', by which a table is read, has the value Infinity"),
+        ("uuid", "gen_random_uuid()", "'x' has values of uuid. A table is read by a column of numbers, texts, dates"),
+        ("boolean", "true), (false", "'x' has values of bool. A table is read by a column of numbers, texts, dates"),
+        ("time", "'12:30'), ('12:31'", "'x' has values of time. A table is read by a column of numbers, texts, dates"),
+    ],
+)
+@pytest.mark.parametrize("grows", [False, True])
+def test_values_by_which_no_table_is_read(database: Any, kind: str, values: str, said: str, grows: bool) -> None:
+    database.execute(f"CREATE TABLE points (x {kind})")
+    database.execute(f"INSERT INTO points VALUES ({values})")
+    given = Types.ROW_NAMED(["x"], [Types.STRING()]), options(database)
+    source = (
+        JdbcSource.growing_table("points", "x", *given)
+        if grows
+        else JdbcSource.table("points", *given, partition_column="x", partitions=2)
+    )
+    enumerator = source.create_enumerator()
+    with pytest.raises(ConnectorError, match=said) as caught:
+        enumerator.latest(enumerator.initial(), 100)
+    assert caught.value.kind is FailureKind.PERMANENT
+    enumerator.stop()
+
+
+def test_infinity_is_the_greatest_number(database: Any) -> None:
+    database.execute("CREATE TABLE points (x double precision)")
+    database.execute("INSERT INTO points VALUES (1), ('Infinity'), ('-Infinity'), (2)")
+    point = Types.ROW_NAMED(["x"], [Types.DOUBLE()])
+    found = _all_of(JdbcSource.table("points", point, options(database), "x", 2))
+    assert sorted(row.x for row in found) == [-math.inf, 1, 2, math.inf]
+
+
+def test_a_value_that_python_does_not_have(database: Any) -> None:
+    database.execute("CREATE TABLE visits (at timestamp)")
+    database.execute("INSERT INTO visits VALUES ('infinity')")
+    visit = Types.ROW_NAMED(["at"], [Types.SQL_TIMESTAMP()]), options(database)
+    for source in (JdbcSource.table("visits", *visit, "at", 2), JdbcSource.query("SELECT at FROM visits", *visit)):
+        with pytest.raises(JobExecutionError, match=r"refused .*: timestamp too large .*'infinity'") as caught:
+            _all_of(source)
+        assert caught.value.kind is FailureKind.PERMANENT
+        assert "cannot be reached" not in str(caught.value)
+
+
+def test_texts_among_numbers_in_sqlite(sqlite: SqliteFile) -> None:
+    sqlite.execute("CREATE TABLE orders (id integer, item text)")
+    sqlite.execute("INSERT INTO orders VALUES (1, 'pen'), ('abc', 'ink')")
+    with pytest.raises(JobExecutionError, match=r"has texts among the numbers in 'id'.* from 1 to 'abc'") as caught:
+        _all_of(JdbcSource.table("orders", ORDER, options(sqlite), "id", 2))
+    assert caught.value.kind is FailureKind.PERMANENT
+
+
+def test_a_number_without_a_sign_that_is_no_long(mariadb: Any) -> None:
+    mariadb.execute("CREATE TABLE orders (id bigint unsigned, item varchar(20))")
+    mariadb.execute("INSERT INTO orders VALUES (NULL, 'nib'), (9223372036854775807, 'pen'), (0, 'cap')")
+    source = JdbcSource.query("SELECT id, item FROM orders", ORDER, options(mariadb))
+    assert [row.id for row in _all_of(source)] == [None, 2**63 - 1, 0]
+    mariadb.execute("INSERT INTO orders VALUES (18446744073709551615, 'ink')")
+    with pytest.raises(JobExecutionError, match=r"field 'id' of ROW<.*>: .* 18446744073709551615"):
+        _all_of(source)
 
 
 def test_nonsense_is_refused_when_the_program_is_built(sqlite: SqliteFile) -> None:

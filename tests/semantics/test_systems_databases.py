@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime
 import logging
+import re
 import sqlite3
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -140,6 +142,7 @@ def failure(db: Any, records: list[Any], flavour: str = "sink", **changes: Any) 
 @pytest.mark.parametrize("flavour", FLAVOURS)
 @pytest.mark.parametrize("db", SINKS, indirect=True)
 def test_a_table_that_is_not_there(db: Any, flavour: str) -> None:
+    db.execute("CREATE TABLE another (n int)")
     error = failure(db, [("a", 1)], flavour)
     assert error.kind is FailureKind.PERMANENT
     assert "Create the table first" in str(error)
@@ -184,6 +187,55 @@ def test_a_login_that_is_refused_and_a_password_that_is_told_to_nobody(
     shown = [str(error), repr(error), error.cause_text or "", repr(error.__cause__), *caplog.messages]
     assert [text for text in shown if secret in text] == []
     assert secret not in repr(options(mariadb, url=f"jdbc:mysql://ada:{secret}@db/shop"))
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize(
+    ("change", "advice"),
+    [({"password": "wrong"}, "Check the user name and the password."), ({"database": "nowhere"}, "address.")],
+)
+def test_a_connection_that_is_refused_is_no_statement_and_no_element(
+    mariadb: MariaDb, flavour: str, change: dict[str, str], advice: str
+) -> None:
+    where, _, name = mariadb.url.rpartition("/")
+    url = f"{where}/{change.get('database', name)}".replace("jdbc:mysql", "jdbc:mariadb")
+    error = failure(mariadb, [("a", 1)], flavour, url=url, password=change.get("password", mariadb.password))
+    assert error.kind is FailureKind.PERMANENT
+    assert re.search(r"MariaDB at \S+ refused the connection: .*\(error \d+\)\.", str(error))
+    assert str(error).rstrip().endswith(advice)
+    assert "The element is" not in str(error)
+
+
+def test_a_server_is_called_as_it_calls_itself(mariadb: MariaDb) -> None:
+    url = mariadb.url.replace("jdbc:mariadb", "jdbc:mysql")
+    error = failure(mariadb, [("a", 1)], url=url)
+    assert "MariaDB at 127.0.0.1" in str(error)
+    assert "Create the table first" in str(error)
+
+
+@pytest.mark.parametrize("flavour", ["sink", "exactly_once_sink", "table", "query"])
+def test_a_file_that_is_not_there_is_not_made(sqlite: SqliteFile, flavour: str) -> None:
+    if flavour.endswith("sink"):
+        error = failure(sqlite, [("a", 1)], flavour)
+    else:
+        made = (
+            JdbcSource.table("counts", PAIR, options(sqlite), "n")
+            if flavour == "table"
+            else JdbcSource.query("SELECT word, n FROM counts", PAIR, options(sqlite))
+        )
+        with pytest.raises(JobExecutionError) as caught:
+            run_pipeline(lambda env: env.from_source(made, NONE, "counts"))
+        error = caught.value
+    assert error.kind is FailureKind.PERMANENT
+    assert f"in {sqlite.path}: there is no such file (SQLITE_CANTOPEN). Check the address" in str(error)
+    assert not sqlite.path.exists()
+
+
+def test_a_file_with_an_odd_name(tmp_path: Path) -> None:
+    odd = SqliteFile(tmp_path / "a b#c%41.db")
+    odd.execute("CREATE TABLE counts (word text, n int)")
+    run_pipeline(lambda env: _end(env.from_collection([("a", 1)]), JdbcSink.sink(INSERT, PAIR, options(odd))))
+    assert rows(odd) == [("a", 1)]
 
 
 def test_a_file_that_somebody_else_holds_is_waited_for(sqlite: SqliteFile, monkeypatch: pytest.MonkeyPatch) -> None:

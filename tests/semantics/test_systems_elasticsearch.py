@@ -10,12 +10,14 @@ import datetime
 import re
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from elasticsearchkit import FakeCluster
 
-from firesteel.common import Row
+from firesteel.common import Row, Secret
+from firesteel.connectors.elasticsearch.bulk import Cluster, Connection
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors import DeliveryGuarantee
 from firesteel.datastream.connectors.elasticsearch import (
@@ -24,11 +26,12 @@ from firesteel.datastream.connectors.elasticsearch import (
     ElasticsearchSink,
     FlushBackoffType,
 )
-from firesteel.errors import FailureKind, JobExecutionError, ProgramError
+from firesteel.errors import ConnectorError, FailureKind, JobExecutionError, ProgramError
 from firesteel.testing import CommitCrashes, CrashPoint, run_pipeline
 
 SMALL = {"firesteel.batch.max-records": "10"}
 BY_KEY = ElasticsearchEmitter.static_index("numbers", "key")
+NO_KEY = ElasticsearchEmitter.of(lambda _: "numbers", lambda _: None, lambda value: value)  # type: ignore[arg-type, return-value]
 
 
 def builder(cluster: FakeCluster, emitter: ElasticsearchEmitter = BY_KEY, **options: Any) -> Elasticsearch7SinkBuilder:
@@ -87,6 +90,32 @@ def test_documents_of_a_request_that_are_rejected_are_sent_again_and_only_those(
     assert {version for version, _ in fake_cluster.documents.values()} == {
         1_700_000_000_000 * (1 << 21) + n for n in range(5)
     }
+
+
+def test_busy_documents_are_sent_again_before_refused_ones_are_told(fake_cluster: FakeCluster) -> None:
+    from firesteel.datastream.connectors.base import WriterContext
+    from firesteel.datastream.connectors.batch_sink import SinkBatch
+
+    made = builder(fake_cluster, bulk_flush_backoff_strategy=(FlushBackoffType.EXPONENTIAL, 2, 10)).build()
+    pauses: list[float] = []
+    made._sleep = pauses.append
+    made.open(WriterContext(clock=lambda: 1_700_000_000_000))
+    # The first two of the first request are busy; of these the second is refused when it is sent again.
+    fake_cluster.busy = [2, 0]
+    values = [pair(0, 0), pair(1, "one"), pair(2, "two"), pair(3, 3), pair(4, "four"), pair(5, "five")]
+    with pytest.raises(ConnectorError, match="refused 4 of 6 documents") as caught:
+        made.write(SinkBatch([made.convert(value) for value in values]))
+    assert fake_cluster.sent == [6, 2]
+    assert pauses == [0.01]
+    assert fake_cluster.numbers("numbers") == {"0": 0, "3": 3}, "those that were busy are there"
+    assert caught.value.kind is FailureKind.PERMANENT
+    shown = [text in str(caught.value) for text in ("The first one", "'one'}", "The third one", "'four'}", "'five'}")]
+    assert shown == [True, True, True, True, False]
+    fake_cluster.busy = [1, 1, 1]
+    with pytest.raises(ConnectorError, match=r"refused 1 of 2 documents. It was too busy for 1 others.") as caught:
+        made.write(SinkBatch([made.convert(value) for value in values[:2]]))
+    assert caught.value.kind is FailureKind.PERMANENT, "what is refused is refused the next time, too"
+    made.close()
 
 
 def test_a_cluster_that_stays_busy_and_one_that_is_back(fake_cluster: FakeCluster) -> None:
@@ -155,6 +184,21 @@ def test_a_login_that_is_refused_and_a_password_that_is_told_to_nobody(fake_clus
     assert secret not in f"{error} {error!r} {error.cause_text} {made._cluster!r}"
 
 
+@pytest.mark.parametrize(
+    "content",
+    [b'{"hello": 1}', b"<html>Welcome</html>", b"[1]", b'{"errors": false, "items": []}', b'{"items": [1]}', b"\xff"],
+)
+def test_a_server_that_is_no_elasticsearch(content: bytes) -> None:
+    secret = "s3cret-in-no-text"
+    cluster = Cluster(("http://wiki:80",), "ada", Secret(secret), "/es")
+    answer: Any = SimpleNamespace(status=200, headers={})
+    with pytest.raises(ConnectorError, match=r"http://wiki:80/es/_bulk does not answer as Elasticsearch") as caught:
+        Connection(cluster)._read(answer, content, 1)
+    assert caught.value.kind is FailureKind.PERMANENT
+    assert "expected an item for each of 1 documents, got b" in str(caught.value)
+    assert secret not in str(caught.value)
+
+
 def test_a_node_that_is_not_there_and_one_beside_it_that_is(fake_cluster: FakeCluster) -> None:
     error = failure(builder(fake_cluster).set_hosts("127.0.0.1:1").build(), [pair(1, 1)])
     assert error.kind is FailureKind.PASSING
@@ -171,6 +215,7 @@ def test_a_node_that_is_not_there_and_one_beside_it_that_is(fake_cluster: FakeCl
         (BY_KEY, {"key": "a", "n": object()}, "cannot be written as JSON"),
         (ElasticsearchEmitter.dynamic_index("index"), {"n": 1}, "The field 'index' must have the name of an index"),
         (ElasticsearchEmitter.static_index("i", "k", version_field="v"), {"k": 1}, "The field 'v' must have a version"),
+        (NO_KEY, {"n": 1}, "The function key must have the document's id, of at most 512 bytes, got None"),
     ],
 )
 def test_what_is_no_document_is_refused_with_its_record(
@@ -184,12 +229,25 @@ def test_what_is_no_document_is_refused_with_its_record(
 def test_nonsense_is_refused_when_the_program_is_built() -> None:
     with pytest.raises(ProgramError, match="needs set_hosts"):
         Elasticsearch7SinkBuilder().build()
-    for host in ("http://ada:hunter2@db:9200", "ftp://db", "db:port"):
+    for host in ("http://ada:hunter2@db:9200", "ftp://db", "db:port", "http://db:1/es", "db/es", "http://db?a=1"):
         with pytest.raises(ProgramError, match="A node is addressed as") as caught:
             Elasticsearch7SinkBuilder().set_hosts([host])
         assert "hunter2" not in str(caught.value)
+    Elasticsearch7SinkBuilder().set_hosts(["http://db:1/"])
     with pytest.raises(ProgramError, match="has no transactions"):
         Elasticsearch7SinkBuilder().set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+    with pytest.raises(ProgramError, match=r"must be a DeliveryGuarantee, .*, got 'EXACTLY_ONCE'"):
+        Elasticsearch7SinkBuilder().set_delivery_guarantee("EXACTLY_ONCE")  # type: ignore[arg-type]
+    with pytest.raises(ProgramError, match=r"must be a FlushBackoffType, .*, got 'EXPONENTIAL'"):
+        Elasticsearch7SinkBuilder().set_bulk_flush_backoff_strategy("EXPONENTIAL", 3, 5)  # type: ignore[arg-type]
+    for name, numbers in (("max_retries", (-3, 5)), ("delay_millis", (3, -5))):
+        with pytest.raises(ProgramError, match=f"{name} must be a whole number from 0 on, got -"):
+            Elasticsearch7SinkBuilder().set_bulk_flush_backoff_strategy(FlushBackoffType.CONSTANT, *numbers)
+
+
+def test_how_long_a_connection_of_a_pool_is_waited_for_is_not_how_long_an_answer_may_take() -> None:
+    made = Elasticsearch7SinkBuilder().set_socket_timeout(30_000).set_connection_request_timeout(1000)
+    assert made._cluster.read_seconds == 30
 
 
 def test_the_program_of_the_page_runs(fake_cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,6 +191,41 @@ def test_a_stream_goes_on_and_may_begin_anywhere(rabbit: Rabbit) -> None:
     enumerator.stop()
 
 
+def test_a_restart_does_not_move_the_end_of_a_bounded_source(rabbit: Rabbit) -> None:
+    rabbit.stream()
+    rabbit.publish(range(5))
+    given = RMQStreamSource(rabbit.config(), [rabbit.queue], TEXT, bounded=True)
+    enumerator = given.create_enumerator()
+    position = enumerator.latest(enumerator.initial(), 2)
+    assert position == {rabbit.queue: [[0, 5], [2, 5]]}
+    enumerator.stop()
+    rabbit.publish(range(5, 9))
+    # The second one is of a former version: the end is what there is now.
+    for logged, last in ((position, 5), ({rabbit.queue: [0, 2]}, 9)):
+        # A driver that was started anew.
+        enumerator = given.create_enumerator()
+        assert not enumerator.ended(logged)
+        later = enumerator.latest(logged, 100)
+        assert enumerator.count(logged, later) == last - 2
+        assert read(given.create_reader(), enumerator.plan(logged, later, 1)) == [str(n) for n in range(2, last)]
+        assert enumerator.ended(later)
+        enumerator.stop()
+
+
+def test_a_bounded_stream_that_is_empty_ends_and_messages_are_counted(
+    rabbit: Rabbit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "SILENT", 0.2)
+    rabbit.stream()
+    given = RMQStreamSource(rabbit.config(), [rabbit.queue], TEXT, bounded=True)
+    assert run_pipeline(lambda env: env.from_source(given, NONE, "stream")) == []
+    rabbit.publish(range(3))
+    enumerator: Any = given.create_enumerator()
+    # The broker counts from time to time.
+    assert eventually(lambda: enumerator._reading.count(rabbit.queue) == 3)
+    enumerator.stop()
+
+
 def test_messages_that_were_removed_and_a_queue_that_is_no_stream(rabbit: Rabbit) -> None:
     reader = RMQStreamSource(rabbit.config(), [rabbit.queue], TEXT).create_reader()
     rabbit.stream()

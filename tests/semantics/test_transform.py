@@ -233,8 +233,14 @@ def test_a_spec_without_an_operator_is_refused_where_the_program_is_built(make_e
         ProgramError, match=r"No operator is known for Unknown Unknown\(number=1\).*@handles\(Unknown\)"
     ):
         stream.transform("unknown", Unknown())
-    with pytest.raises(ProgramError, match="No operator is known for str 'Scale'"):
-        stream.transform("unknown", "Scale")
+    for spec, shown in (
+        ("Scale", "'Scale'"),
+        (Types.INT(), r"INT.*"),
+        (len, "<built-in function len>"),
+        (None, "None"),
+    ):
+        with pytest.raises(ProgramError, match=rf"as spec it got {shown}\. A spec is an object of a class of your own"):
+            stream.transform("unknown", spec)
     with pytest.raises(ProgramError, match=r"the class Scale itself. Pass an instance"):
         stream.connect(stream).transform("unknown", rulebook.Scale)
 

@@ -17,8 +17,8 @@ from firesteel.common import Configuration
 from firesteel.common.types import Row, RowKind
 from firesteel.errors import ConfigurationError, ProgramError
 from firesteel.table import DataTypes, EnvironmentSettings, TableEnvironment
-from firesteel.table.batch.in_memory import final_rows
 from firesteel.table.expressions import col
+from firesteel.table.final_rows import final_rows
 from firesteel.table.sql import NotSupportedError, SqlValidationError
 
 SETTINGS = {"firesteel.master": "memory", "parallelism.default": "1"}
@@ -86,14 +86,16 @@ def test_order_in_the_table_api(env: TableEnvironment) -> None:
         with found.select(col("s")).execute().collect() as result:
             return [row[0] for row in result]
 
-    assert values(table.order_by(col("v").desc)) == ["b", "a", "d", "c"]
-    assert values(table.order_by(-col("v")).fetch(2)) == ["c", "b"]
-    assert values(table.order_by(col("k").desc, col("s").asc).offset(1).fetch(2)) == ["a", "c"]
+    # NULL is the largest here, as in PyFlink, and the least in SQL.
+    assert values(table.order_by(col("v").desc)) == ["c", "b", "a", "d"]
+    assert values(table.order_by(col("v")).limit(2, 2)) == ["b", "c"]
+    assert values(table.order_by(-col("v")).fetch(2)) == ["b", "a"]
+    assert values(table.order_by(col("k").desc, col("s").asc).offset(1).fetch(2)) == ["b", "a"]
     assert values(table.order_by(col("s")).limit(1, 2)) == ["c"]
     assert len(values(table.limit(3))) == 3
     streaming = filled(batch=False).from_path("t")
     assert sorted(streaming.order_by(col("s").desc).fetch(2).to_pandas()["s"]) == ["c", "d"]
-    with pytest.raises(SqlValidationError, match="an order needs a limit"):
+    with pytest.raises(SqlValidationError, match="ORDER BY needs a LIMIT"):
         streaming.order_by(col("s")).execute()
 
 
@@ -112,7 +114,7 @@ def test_sinks_get_the_final_rows(env: TableEnvironment, capsys: Any) -> None:
     with result.collect() as counts:
         assert list(counts) == [Row(-1)]
     statements = env.create_statement_set()
-    statements.add_insert_sql("INSERT INTO p SELECT k, v FROM b WHERE v = 40")
+    statements.add_insert_sql("INSERT INTO p SELECT CAST(k AS INT), v FROM b WHERE v = 40")
     statements.add_insert("p", env.sql_query("SELECT 7, CAST(8 AS BIGINT) FROM t WHERE FALSE"))
     statements.execute().wait()
     assert capsys.readouterr().out == "+I[4, 40]\n"

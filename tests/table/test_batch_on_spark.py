@@ -7,6 +7,7 @@ import datetime
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from firesteel.table.functions import Evaluator
 from firesteel.table.logical.expressions import Call, Expression, InputRef, Literal, rewrite
 from firesteel.table.logical.plan import Aggregate, Project, Values
 from firesteel.table.types import RowType
+from firesteel.table.udf import udf
 
 SPARK = {"firesteel.master": "local", "spark.sql.shuffle.partitions": "1"}
 MEMORY = {"firesteel.master": "memory", "parallelism.default": "1"}
@@ -178,6 +180,7 @@ MORE = [
     "SELECT k, s, COUNT(*), GROUPING(k) FROM t GROUP BY ROLLUP (k, s)",
     "SELECT k, LISTAGG(s), FIRST_VALUE(s), STDDEV_POP(v) FROM t WHERE k = 2 GROUP BY k",
     "SELECT s, x FROM a CROSS JOIN UNNEST(ARRAY[1, 2]) AS u (x)",
+    "SELECT x, y FROM UNNEST(ARRAY['p', 'q', 'q']) AS u (x), UNNEST(ARRAY[1, 2]) AS v (y)",
     "SELECT s FROM t WHERE k IN (SELECT k FROM b) OR v > 2",
     "SELECT s FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
     "SELECT s, (SELECT MAX(v) FROM b WHERE b.k = a.k) FROM a",
@@ -281,3 +284,19 @@ def test_top_n_is_cut_before_rows_are_moved(batch: TableEnvironment) -> None:
     )
     plan = top.to_spark()._jdf.queryExecution().executedPlan().toString()
     assert "WindowGroupLimit" in plan
+
+
+def test_modules_that_functions_need(tmp_path: Path) -> None:
+    spark_env()
+    (tmp_path / "needed_in_batch.py").write_text("def twice(value):\n    return value * 2\n")
+    env = filled(SPARK, True)
+    env.add_python_file(str(tmp_path / "needed_in_batch.py"))
+
+    @udf(result_type="BIGINT")
+    def doubled(value: Any) -> Any:
+        import importlib
+
+        return importlib.import_module("needed_in_batch").twice(value)
+
+    env.create_temporary_function("doubled", doubled)
+    assert final(env, "SELECT doubled(v) FROM b WHERE v > 20") == Counter({"(60,)": 1, "(80,)": 1})

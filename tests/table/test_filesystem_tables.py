@@ -52,6 +52,11 @@ def test_partitions_are_folders(env: TableEnvironment, tmp_path: Path, form: str
         (4, "d", "0.02", None, "2024-01-02"),
     ]
     assert [name for (name,) in rows(env, "SHOW PARTITIONS o")] == sorted(written)
+    assert rows(env, "SHOW PARTITIONS o PARTITION (city = 'Os/lo')") == [("city=Os%2Flo/d=2024-01-02",)]
+    of_day = rows(env, "SHOW PARTITIONS o PARTITION (d = DATE '2024-01-02')")
+    assert [name for (name,) in of_day] == [name for name in sorted(written) if name.endswith("d=2024-01-02")]
+    with pytest.raises(SqlValidationError, match="o is not partitioned by id"):
+        env.execute_sql("SHOW PARTITIONS o PARTITION (id = 1)")
 
 
 def test_a_partition_that_the_statement_names(env: TableEnvironment, tmp_path: Path) -> None:

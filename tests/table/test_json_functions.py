@@ -127,7 +127,7 @@ def test_of_groups(table: Table) -> None:
 
 def test_an_error_where_it_is_asked_for(table: Table) -> None:
     asked = col("j").json_value("$.name", on_error=JsonValueOnEmptyOrError.ERROR)
-    with pytest.raises(Exception, match="This is no JSON"):
+    with pytest.raises(Exception, match="This is not JSON"):
         of(table, asked)
 
 

@@ -182,15 +182,18 @@ def test_insert_into_print_and_blackhole(env: TableEnvironment, capsys: Any) -> 
         ("SELECT k FROM t UNION ALL SELECT s, k FROM t", "1 columns and 2 columns do not go together"),
         ("SELECT k FROM t UNION ALL SELECT s FROM t", "column k has no common type: INT and STRING"),
         ("SELECT CAST(k AS DATE) FROM t", "INT cannot be cast to DATE."),
-        ("SELECT * FROM t ORDER BY k", "ORDER BY needs a LIMIT. (line 1, column 26)"),
+        (
+            "SELECT * FROM t ORDER BY k",
+            "or begins with a time attribute in ascending order. (line 1, column 26)",
+        ),
         (
             "SELECT * FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(k), INTERVAL '1' DAY))",
-            "k is no time attribute: the table needs WATERMARK FOR k AS",
+            "k is not a time attribute: the table needs WATERMARK FOR k AS",
         ),
         ("SELECT * FROM t a JOIN t b", "INNER JOIN needs a condition"),
         ("SELECT k FROM t a JOIN t b ON a.k = b.k", "Column k is in a and b: write which of them is meant."),
-        ("SELECT INTERVAL 'x' DAY", "'x' is no interval DAY."),
-        ("SELECT DATE '2024-02-30'", "is no date"),
+        ("SELECT INTERVAL 'x' DAY", "'x' is not an interval DAY."),
+        ("SELECT DATE '2024-02-30'", "is not a date"),
         ("INSERT INTO t SELECT 1, 'a', 1e0", "is a view: rows go into tables."),
         ("CREATE TABLE x (a INT, PRIMARY KEY (b) NOT ENFORCED) WITH ('a' = 'b')", "There is no column b."),
         ("USE CATALOG defalt_catalog", "There is no catalog defalt_catalog. Did you mean default_catalog?"),
@@ -425,3 +428,19 @@ def test_a_query_has_the_client_of_its_job_before_and_while_rows_are_collected(e
         client.get_job_execution_result().result()
     assert client.get_job_status().result() is JobStatus.CANCELED
     assert env.execute_sql("SHOW TABLES").get_job_client() is None
+
+
+def test_what_flink_does_not_compare_is_refused_where_it_stands(env: TableEnvironment) -> None:
+    for condition in ("k = '1'", "s = 1", "s <> 1", "s IS DISTINCT FROM 1", "CASE s WHEN 1 THEN TRUE END"):
+        with pytest.raises(SqlValidationError, match=r"cannot be compared.*Cast one of them.*\(line 1, column"):
+            env.sql_query(f"SELECT s FROM t WHERE {condition}")
+    for pair in ("DATE '2020-01-01' = TIMESTAMP '2020-01-01 00:00:00'", "CURRENT_DATE < CURRENT_TIMESTAMP"):
+        with pytest.raises(SqlValidationError, match="cannot be compared"):
+            env.sql_query(f"SELECT {pair}")
+    assert rows(env, "SELECT k FROM t WHERE k IN ('2') OR k > '1'") == [("+I", (2,))]
+
+
+def test_only_texts_are_put_together(env: TableEnvironment) -> None:
+    for call in ("s || k", "CONCAT(s, k)", "k || s"):
+        with pytest.raises(SqlValidationError, match="INT"):
+            env.sql_query(f"SELECT {call} FROM t")

@@ -176,6 +176,40 @@ def test_what_cannot_get_in_is_left_out_and_nothing_else(
     assert at_once.changes == one_by_one.changes
 
 
+@pytest.mark.parametrize("order", ORDERS)
+@given(
+    DRAWN,
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([(1, 1), (1, 2), (2, 3), (1, 4), (3, 3)]),
+    st.lists(st.integers(0, 40), max_size=3),
+)
+@settings(max_examples=60)
+def test_insertions_change_what_they_change_one_by_one(
+    order: str,
+    drawn: list[Any],
+    with_rank: bool,
+    last_wins: bool,
+    update_before: bool,
+    places: tuple[int, int],
+    cuts: list[int],
+) -> None:
+    """An input of insertions alone gives the changes, and the order of them, that it gives where rows could be taken
+    back, which is worked on row by row."""
+    start, end = places
+    options = {"start": start, "with_rank": with_rank, "last_wins": last_wins, "update_before": update_before}
+    rows: list[Change] = [(0, (word, value, name, back % 3)) for _, word, value, name, back in drawn]
+    one_by_one, at_once = (Vectorised(spec(order, end, retracts=retracts, **options)) for retracts in (True, False))
+    at = 0
+    for cut in [*sorted(cuts), len(rows)]:
+        for got in (one_by_one, at_once):
+            got.process(rows[at:cut])
+            got.restart()
+        at = max(at, cut)
+    assert at_once.changes == one_by_one.changes
+
+
 def first_row(what: Rank) -> FirstRow:
     return FirstRow(what.keys, what.order, what.input, what.schema, what.with_rank, what.update_before, what.last_wins)
 

@@ -205,6 +205,16 @@ def test_the_aggregates_of_windows(queries: Queries, window: str, starts: list[i
     assert [row for row in found if row != {"word": "ink", "SUM(quantity)": 5, "rows": 3}] == []
 
 
+def test_rows_that_wait_for_their_place_in_time(queries: Queries) -> None:
+    savepoint = queries.savepoint("SELECT word, ts FROM orders ORDER BY ts, word", delay=1)
+    found = [{**row} for row in rows(savepoint, "TemporalSort", "waiting")]
+    assert sorted(row.pop("arrival") for row in found) == [0]
+    assert found == [{"word": "ink", "ts": at(3), "time": moment(3)}]
+    assert rows(savepoint, "TemporalSort", "progress") == [{"last_time": moment(2)}]
+    meaning = savepoint.meaning(uid_of(savepoint, "TemporalSort", "waiting"))
+    assert meaning == "TemporalSort(orderBy=[ts ASC, word ASC])"
+
+
 def test_values_of_windows_and_rows_of_sessions(queries: Queries) -> None:
     savepoint = queries.savepoint(
         f"SELECT word, COUNT(DISTINCT price) AS c FROM {IN_WINDOWS} GROUP BY word, window_start, window_end"

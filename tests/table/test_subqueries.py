@@ -76,7 +76,7 @@ def test_columns_of_using_are_one_and_have_those_of_both_sides_behind_them(env: 
         ("SELECT s FROM t WHERE k IN (SELECT nothing FROM u)", "There is no column nothing"),
         ("SELECT s FROM t WHERE s IN (SELECT ARRAY[1])", "cannot be compared"),
         ("SELECT COUNT(*) FROM t GROUP BY k HAVING EXISTS (SELECT 1 FROM u WHERE w > t.v)", "the groups do not have"),
-        ("SELECT (SELECT MAX(w) FROM u WHERE w > t.v) FROM t", "no equality, below an aggregate"),
+        ("SELECT (SELECT MAX(w) FROM u WHERE w > t.v) FROM t", "not an equality, below an aggregate"),
         ("SELECT (SELECT t.v FROM u) FROM t", "outside of WHERE"),
         ("SELECT s FROM t JOIN u ON t.k = u.k AND t.k IN (SELECT k FROM u)", "IN with a query inside ON"),
         (
@@ -117,5 +117,41 @@ def test_state_lives_as_long_as_a_hint_or_the_configuration_says(env: TableEnvir
     assert specs(f"SELECT {hint} t.s FROM t JOIN u AS x ON t.k = x.k") == {"Join": (60_000, None)}
     assert specs("SELECT t.s FROM t JOIN u ON t.k = u.k") == {"Join": (5_000, 5_000)}
     assert specs(f"SELECT {hint} t.s FROM t, u AS x WHERE t.k = x.k") == {"Join": (60_000, None)}
-    assert specs(f"SELECT {hint} k, COUNT(*) FROM t GROUP BY k") == {"GroupAggregate": 60_000}
-    assert specs(f"SELECT {hint} k, COUNT(*) FROM u GROUP BY k") == {"GroupAggregate": 5_000}
+    of_groups = "SELECT /*+ STATE_TTL('t' = '1 min') */ k, COUNT(*) FROM t GROUP BY k"
+    assert specs(of_groups) == {"GroupAggregate": 60_000}
+    assert specs("SELECT k, COUNT(*) FROM u GROUP BY k") == {"GroupAggregate": 5_000}
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (
+            "SELECT t.s, o.w FROM t, LATERAL (SELECT w FROM u WHERE k = t.k ORDER BY w DESC LIMIT 1) AS o",
+            [("a", 6), ("c", 6)],
+        ),
+        ("SELECT t.s, o.n FROM t, LATERAL (SELECT COUNT(*) AS n FROM u WHERE k = t.k) AS o", [("a", 2), ("c", 2)]),
+        ("SELECT 5. / 2 AS n", [(2,)]),
+    ],
+)
+def test_what_refers_to_the_row_before_it(env: TableEnvironment, query: str, expected: list[Any]) -> None:
+    assert final(env.sql_query(query)) == Counter(expected)
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        (
+            "SELECT s FROM t RIGHT JOIN LATERAL (SELECT w FROM u WHERE k = t.k) AS o ON TRUE",
+            "RIGHT JOIN cannot be used",
+        ),
+        ("SELECT s FROM t JOIN LATERAL (SELECT w FROM u WHERE k = t.k) AS o", "JOIN needs a condition"),
+        ("SELECT s FROM t, LATERAL (SELECT t.k + w FROM u) AS o", "a column of the query around outside of WHERE"),
+        ("SELECT s FROM t, LATERAL (SELECT COUNT(*) FROM u WHERE w > t.v) AS o", "not an equality, below an aggregate"),
+        ("SELECT k, COUNT(*) FROM t GROUP BY k QUALIFY ROW_NUMBER() OVER (ORDER BY k) = 1", "in QUALIFY where there"),
+        ("SELECT 1 OVERLAPS 2", r"OVERLAPS takes periods: \(start, end\), or \(start, interval\)"),
+    ],
+)
+def test_what_cannot_be_asked_of_each_row(env: TableEnvironment, query: str, reason: str) -> None:
+    with pytest.raises(SqlError, match=reason) as caught:
+        env.execute_sql(query)
+    assert "(line 1, column " in str(caught.value)

@@ -14,14 +14,16 @@ from firesteel.errors import ProgramError
 from firesteel.table import (
     ChangelogMode,
     DataTypes,
+    EnvironmentSettings,
     FormatDescriptor,
     Schema,
     StreamTableEnvironment,
     TableDescriptor,
     TableEnvironment,
 )
-from firesteel.table.expressions import col, source_watermark
+from firesteel.table.expressions import col, lit, source_watermark
 from firesteel.table.sql import SqlError
+from firesteel.table.window import Tumble
 from firesteel.testing import memory_environment
 
 ROW = Types.ROW_NAMED(["name", "ms"], [Types.STRING(), Types.LONG()])
@@ -165,3 +167,31 @@ def test_a_schema_that_is_wrong(env: TableEnvironment) -> None:
         Schema.new_builder().column("a", "NUMBR")
     with pytest.raises(ProgramError, match="one primary key"):
         Schema.new_builder().primary_key("a").primary_key("b")
+
+
+def test_schemas_show_times_and_what_was_declared(capsys: pytest.CaptureFixture[str]) -> None:
+    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    env.execute_sql(
+        "CREATE TABLE g (id BIGINT NOT NULL, ts TIMESTAMP(3), m AS id + 1, p AS PROCTIME(), WATERMARK FOR ts AS "
+        "ts - INTERVAL '5' SECOND, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'datagen')"
+    )
+    env.execute_sql("CREATE TABLE k (o BIGINT METADATA VIRTUAL, t INT METADATA FROM 'at') WITH ('connector' = 'kafka')")
+    env.from_path("g").print_schema()
+    env.from_path("k").print_schema()
+    chosen = env.from_path("g").select(col("id"), col("ts").alias("at"), col("p"))
+    chosen.print_schema()
+    windows = chosen.window(Tumble.over(lit(5).seconds).on(col("at")).alias("w")).group_by(col("w"))
+    windows.select(col("w").start.alias("a"), col("w").rowtime.alias("b")).print_schema()
+    batch = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    timed = Schema.new_builder().column("ts", "TIMESTAMP(3)").watermark("ts", "ts").build()
+    batch.from_descriptor(TableDescriptor.for_connector("datagen").schema(timed).build()).print_schema()
+    assert capsys.readouterr().out == (
+        "(\n  `id` BIGINT NOT NULL,\n  `ts` TIMESTAMP(3) *ROWTIME*,\n  `m` BIGINT NOT NULL AS id + 1,\n"
+        "  `p` TIMESTAMP_LTZ(3) NOT NULL *PROCTIME* AS PROCTIME(),\n"
+        "  WATERMARK FOR `ts`: TIMESTAMP(3) AS ts - INTERVAL '5' SECOND,\n"
+        "  CONSTRAINT `PK_id` PRIMARY KEY (`id`) NOT ENFORCED\n)\n"
+        "(\n  `o` BIGINT METADATA VIRTUAL,\n  `t` INT METADATA FROM 'at'\n)\n"
+        "(\n  `id` BIGINT NOT NULL,\n  `at` TIMESTAMP(3) *ROWTIME*,\n  `p` TIMESTAMP_LTZ(3) NOT NULL *PROCTIME*\n)\n"
+        "(\n  `a` TIMESTAMP(3) NOT NULL,\n  `b` TIMESTAMP(3) NOT NULL *ROWTIME*\n)\n"
+        "(\n  `ts` TIMESTAMP(3),\n  WATERMARK FOR `ts`: TIMESTAMP(3) AS ts\n)\n"
+    )

@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
+from firesteel.common import Configuration
+from firesteel.errors import ConfigurationError
 from firesteel.table import TableEnvironment
+from firesteel.table.client.submitted_script import SessionScript
 from firesteel.table.sql import SqlError
+from firesteel.table.sql.parser import parse
 
 BASE = """CREATE TABLE base (
   id BIGINT, at TIMESTAMP(3), twice AS id * 2, WATERMARK FOR at AS at - INTERVAL '1' SECOND,
@@ -114,6 +118,33 @@ def test_a_table_of_a_query(env: TableEnvironment, tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
+def test_a_table_of_a_query_with_columns_of_its_own(env: TableEnvironment, capsys: Any) -> None:
+    query = "AS SELECT s, k FROM t WHERE k = 2"
+    env.execute_sql(f"CREATE TABLE more (n2 DOUBLE, s STRING, e AS n2 * 2) WITH ('connector' = 'print') {query}").wait()
+    assert columns(env, "more") == [("n2", "DOUBLE"), ("e", "DOUBLE"), ("s", "STRING"), ("k", "INT")]
+    env.execute_sql(f"CREATE TABLE wide (k BIGINT) WITH ('connector' = 'print') {query}").wait()
+    assert columns(env, "wide") == [("s", "STRING"), ("k", "BIGINT")]
+    env.execute_sql(f"CREATE TABLE turned (k, s) WITH ('connector' = 'print') {query}").wait()
+    assert columns(env, "turned") == [("k", "INT"), ("s", "STRING")]
+    assert capsys.readouterr().out.splitlines() == ["+I[null, b, 2]", "+I[b, 2]", "+I[2, b]"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ("(k, x)", "The query has no column x."),
+        ("(k)", "All columns of the query have to be named, s is missing."),
+        ("(k, k)", "Two columns are called k."),
+        ("(x INT NOT NULL)", "The query has no column x, which is NOT NULL"),
+    ],
+)
+def test_columns_that_a_query_does_not_have(env: TableEnvironment, columns: str, told: str) -> None:
+    with pytest.raises(SqlError, match=told):
+        env.execute_sql(f"CREATE TABLE made {columns} WITH ('connector' = 'print') AS SELECT s, k FROM t")
+    with pytest.raises(SqlError, match="Columns without types need a query"):
+        env.execute_sql("CREATE TABLE made (k, s) WITH ('connector' = 'print')")
+
+
 def test_views_databases_and_lists(base: TableEnvironment) -> None:
     base.execute_sql("CREATE VIEW v AS SELECT 1 AS x")
     base.execute_sql("ALTER VIEW v AS SELECT 2 AS y")
@@ -191,3 +222,129 @@ def test_null_does_not_go_into_a_column_that_is_not_null(env: TableEnvironment) 
     env.execute_sql("INSERT INTO sink SELECT k, s FROM t WHERE k IS NOT NULL").wait()
     with pytest.raises(Exception, match=r"Column k of .*sink is NOT NULL, and a row has NULL in it"):
         env.execute_sql("INSERT INTO sink SELECT k, s FROM t").wait()
+
+
+def test_a_column_that_is_named_twice(env: TableEnvironment) -> None:
+    env.execute_sql("CREATE TABLE twice (a INT, b INT) WITH ('connector' = 'blackhole')")
+    with pytest.raises(SqlError, match=r"Column a gets two values. \(line 1, column 20\)"):
+        env.execute_sql("INSERT INTO twice (a, a) VALUES (1, 2)")
+
+
+def test_a_plan_is_printed_as_it_is(env: TableEnvironment, capsys: pytest.CaptureFixture[str]) -> None:
+    result = env.execute_sql("EXPLAIN SELECT 1")
+    result.print()
+    with result.collect() as rows:
+        assert capsys.readouterr().out == f"{next(rows)[0]}\n"
+
+
+def test_columns_are_printed_as_wide_as_asked(env: TableEnvironment, capsys: pytest.CaptureFixture[str]) -> None:
+    env.get_config().set("table.display.max-column-width", "12")
+    env.execute_sql("SELECT 'abcdefghijklmnopqrstuvwxyz' AS s").print()
+    assert "\n| +I | abcdefghi... |\n" in capsys.readouterr().out
+
+
+def test_rows_with_null_are_dropped_where_the_settings_say_so(capsys: Any) -> None:
+    for mode in ("streaming", "batch"):
+        settings = Configuration.from_dict({"firesteel.master": "memory", "execution.runtime-mode": mode})
+        env = TableEnvironment.create(settings)
+        env.execute_sql("CREATE TABLE sink (k INT NOT NULL, s STRING NOT NULL, v INT) WITH ('connector' = 'print')")
+        insert = (
+            "INSERT INTO sink VALUES (1, 'a', CAST(NULL AS INT)), (CAST(NULL AS INT), 'b', 2), "
+            "(3, CAST(NULL AS STRING), 3), (4, 'd', 4)"
+        )
+        env.execute_sql("SET 'table.exec.sink.not-null-enforcer' = 'DROP'")
+        env.execute_sql(insert).wait()
+        assert capsys.readouterr().out.splitlines() == ["+I[1, a, null]", "+I[4, d, 4]"]
+        env.execute_sql("SET 'table.exec.sink.not-null-enforcer' = 'ERROR'")
+        with pytest.raises(Exception, match="is NOT NULL, and a row has NULL in it"):
+            env.execute_sql(insert).wait()
+        env.execute_sql("SET 'table.exec.sink.not-null-enforcer' = 'IGNORE'")
+        with pytest.raises(ConfigurationError, match=r"ERROR .* or DROP .*, got 'IGNORE'"):
+            env.execute_sql(insert)
+
+
+def test_describe_shows_expressions_and_types_as_flink_does(env: TableEnvironment) -> None:
+    env.execute_sql(
+        "CREATE TABLE ty (a DEC(10,2), b NUMERIC(5), c DOUBLE PRECISION, d INT ARRAY, e INT MULTISET, f DEC, "
+        "g INT NOT NULL ARRAY, h INT ARRAY ARRAY NOT NULL, up AS UPPER(z), z STRING, ts TIMESTAMP(3), "
+        "nn AS d[1]+1, half AS -a*2, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('connector' = 'print')"
+    )
+    for statement in ("DESCRIBE ty", "SHOW COLUMNS FROM ty"):
+        with env.execute_sql(statement).collect() as found:
+            shown = {row[0]: (row[1], row[4], row[5]) for row in found}
+        assert shown == {
+            "a": ("DECIMAL(10, 2)", "", ""),
+            "b": ("DECIMAL(5, 0)", "", ""),
+            "c": ("DOUBLE", "", ""),
+            "d": ("ARRAY<INT>", "", ""),
+            "e": ("MULTISET<INT>", "", ""),
+            "f": ("DECIMAL(10, 0)", "", ""),
+            "g": ("ARRAY<INT NOT NULL>", "", ""),
+            "h": ("ARRAY<ARRAY<INT>>", "", ""),
+            "up": ("STRING", "AS UPPER(`z`)", ""),
+            "z": ("STRING", "", ""),
+            "ts": ("TIMESTAMP(3) *ROWTIME*", "", "`ts` - INTERVAL '5' SECOND"),
+            "nn": ("INT", "AS `d`[1] + 1", ""),
+            "half": ("DECIMAL(21, 2)", "AS -`a` * 2", ""),
+        }
+
+
+def test_functions_are_altered_and_described(env: TableEnvironment) -> None:
+    def described(name: str) -> list[tuple[Any, ...]]:
+        with env.execute_sql(f"DESCRIBE FUNCTION {name}").collect() as found:
+            return [tuple(row) for row in found]
+
+    env.execute_sql("CREATE FUNCTION f AS 'user_function_module.shout' LANGUAGE PYTHON")
+    env.execute_sql("ALTER FUNCTION f AS 'user_function_module.letters' LANGUAGE PYTHON")
+    env.execute_sql("ALTER FUNCTION IF EXISTS g AS 'user_function_module.letters' LANGUAGE PYTHON")
+    env.execute_sql("CREATE TEMPORARY FUNCTION h AS 'user_function_module.shout' LANGUAGE PYTHON")
+    assert described("f") == [
+        ("is system function", "false"),
+        ("is temporary", "false"),
+        ("class name", "user_function_module.letters"),
+        ("function language", "PYTHON"),
+        ("resource uris", "[]"),
+    ]
+    # A job of the session has the same function.
+    script, altered = SessionScript(), "ALTER FUNCTION f AS 'm.f' LANGUAGE PYTHON"
+    script.note(parse(altered), altered)
+    assert script.texts() == [altered]
+    assert described("h")[1] == ("is temporary", "true")
+    assert described("`upper`") == [("is system function", "true"), ("is temporary", "false")]
+    for statement, told in (
+        ("ALTER FUNCTION g AS 'm.f' LANGUAGE PYTHON", r"There is no function .*\.g\."),
+        ("ALTER FUNCTION h AS 'm.f' LANGUAGE PYTHON", "It is temporary"),
+        ("ALTER TEMPORARY FUNCTION h AS 'm.f' LANGUAGE PYTHON", "Temporary functions are not altered"),
+        ("DESCRIBE FUNCTION nope", "There is no function nope"),
+    ):
+        with pytest.raises(SqlError, match=told):
+            env.execute_sql(statement)
+
+
+def test_catalogs_and_modules_are_shown(env: TableEnvironment) -> None:
+    def first(statement: str) -> tuple[Any, ...]:
+        with env.execute_sql(statement).collect() as found:
+            return tuple(next(found))
+
+    env.execute_sql("CREATE CATALOG c COMMENT 'hey' WITH ('type' = 'generic_in_memory', 'default-database' = 'dd')")
+    expected = (
+        "CREATE CATALOG `c`\nCOMMENT 'hey'\nWITH (\n  'default-database' = 'dd',\n  'type' = 'generic_in_memory'\n)\n"
+    )
+    assert first("SHOW CREATE CATALOG c") == (expected,)
+    assert first("SHOW FULL MODULES") == ("core", True)
+    env.execute_sql("USE MODULES core")
+    for statement, told in (
+        ("SHOW CREATE CATALOG nope", "There is no catalog nope"),
+        ("SHOW CREATE CATALOG default_catalog", "No statement made the catalog default_catalog"),
+        ("USE MODULES core, hive", "there is core alone, got hive"),
+    ):
+        with pytest.raises(SqlError, match=told):
+            env.execute_sql(statement)
+
+
+def test_a_set_of_inserts_is_explained(env: TableEnvironment) -> None:
+    env.execute_sql("CREATE TABLE sink (k INT, s STRING) WITH ('connector' = 'print')")
+    plan = env.explain_sql("EXPLAIN STATEMENT SET BEGIN INSERT INTO sink SELECT k, s FROM t; END")
+    assert plan == env.explain_sql("EXECUTE STATEMENT SET BEGIN INSERT INTO sink SELECT k, s FROM t; END")
+    with env.execute_sql("EXPLAIN STATEMENT SET BEGIN INSERT INTO sink SELECT k, s FROM t; END;").collect() as found:
+        assert next(found)[0] == plan

@@ -92,6 +92,16 @@ class Words(AggregateFunction[Any, Any]):
         return DataTypes.ROW([DataTypes.FIELD("words", view), DataTypes.FIELD("n", DataTypes.BIGINT())])
 
 
+def test_views_without_a_key() -> None:
+    view: MapView[str, int] = MapView()
+    view.put("a", 1)
+    assert (view.get("b"), view["b"], view.contains("b")) == (None, None, False)
+    view.remove("b")
+    del view["b"]
+    view.remove("a")
+    assert view.is_empty()
+
+
 class Pickled(Words):
     """The same without a type."""
 

@@ -13,10 +13,12 @@ import pytest
 
 from firesteel.common import Configuration
 from firesteel.datastream import StreamExecutionEnvironment
-from firesteel.errors import JobExecutionError, ProgramError
+from firesteel.errors import ConfigurationError, JobExecutionError, ProgramError
 from firesteel.table import (
     AggregateFunction,
+    AsyncScalarFunction,
     DataTypes,
+    EnvironmentSettings,
     ScalarFunction,
     StreamTableEnvironment,
     TableEnvironment,
@@ -149,6 +151,60 @@ def test_asynchronous_functions_wait_together(env: TableEnvironment) -> None:
     assert rows(env, "SELECT slow(k) FROM t") == [(1,), (2,), (1,), (None,)]
 
 
+class Shaky(AsyncScalarFunction):
+    """Fails at first."""
+
+    def __init__(self, failures: int) -> None:
+        self.calls = 0
+        self._failures = failures
+
+    async def eval(self, *args: Any) -> Any:
+        self.calls += 1
+        if self.calls <= self._failures:
+            raise ValueError("not yet")
+        return args[0]
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_asynchronous_functions_are_called_again(batch: bool) -> None:
+    settings = {"firesteel.master": "memory", "parallelism.default": "1"}
+    builder = EnvironmentSettings.new_instance().with_configuration(Configuration.from_dict(settings))
+    env = TableEnvironment.create((builder.in_batch_mode() if batch else builder.in_streaming_mode()).build())
+    env.get_config().set("table.exec.async-scalar.retry-delay", "1 ms")
+    table = env.from_elements([(7,)], ["k"])
+
+    def result(failures: int) -> Any:
+        shaky = udf(Shaky(failures), result_type="BIGINT", name="shaky")
+        with table.select(shaky(col("k"))).execute().collect() as found:
+            return [row[0] for row in found]
+
+    assert result(3) == [7]
+    with pytest.raises(JobExecutionError, match=r"not yet[\s\S]*in the function shaky, called with \(7,\)"):
+        result(4)
+    env.get_config().set("table.exec.async-scalar.max-attempts", "5")
+    assert result(5) == [7]
+    env.get_config().set("table.exec.async-scalar.retry-strategy", "NO_RETRY")
+    with pytest.raises(JobExecutionError, match="not yet"):
+        result(1)
+    env.get_config().set("table.exec.async-scalar.retry-strategy", "SOMETIMES")
+    with pytest.raises(ConfigurationError, match="should be FIXED_DELAY or NO_RETRY, got 'SOMETIMES'"):
+        result(0)
+
+
+def test_asynchronous_functions_have_a_time(env: TableEnvironment) -> None:
+    import asyncio
+
+    @udf(result_type="INT")
+    async def endless(k: int | None) -> int | None:
+        await asyncio.sleep(60)
+        return k
+
+    env.get_config().set("table.exec.async-scalar.timeout", "20 ms")
+    env.create_temporary_function("endless", endless)
+    with pytest.raises(JobExecutionError, match=r"took longer than 0\.02 s, with its retries"):
+        rows(env, "SELECT endless(k) FROM t")
+
+
 # Errors.
 
 
@@ -227,7 +283,7 @@ class Total(AggregateFunction[Any, Any]):
     ("query", "expected"),
     [
         ("SELECT words(s) FROM t", "words gives rows, not a value: it stands in FROM"),
-        ("SELECT * FROM t, LATERAL TABLE(inc(k))", "inc is no table function"),
+        ("SELECT * FROM t, LATERAL TABLE(inc(k))", "inc is not a table function"),
         ("SELECT * FROM t, LATERAL TABLE(nobody(k))", "There is no table function nobody"),
         ("SELECT * FROM t, LATERAL TABLE(words(s)) AS w(a, b)", "2 names for 1 columns"),
         ("SELECT * FROM t RIGHT JOIN LATERAL TABLE(words(s)) AS w(a) ON TRUE", "RIGHT JOIN cannot be used"),
@@ -235,7 +291,7 @@ class Total(AggregateFunction[Any, Any]):
         ("SELECT * FROM t CROSS JOIN UNNEST(s) AS u(x)", "UNNEST takes an array, a map or a multiset, got STRING"),
         ("SELECT inc(s) FROM t", r"inc(STRING): the function takes inc(BIGINT)"),
         ("SELECT inc(k, k) FROM t", r"inc(INT, INT): the function takes inc(BIGINT)"),
-        ("SELECT inc(DISTINCT k) FROM t", "inc is no aggregate"),
+        ("SELECT inc(DISTINCT k) FROM t", "inc is not an aggregate"),
         ("SELECT k FROM t WHERE total(k) > 1", "WHERE has no aggregates"),
     ],
 )
@@ -304,7 +360,7 @@ def test_names_that_do_not_fit(env: TableEnvironment, monkeypatch: pytest.Monkey
     del sys.modules["user_function_module"]
 
 
-@pytest.mark.parametrize("kind", ["tables", "streams"])
+@pytest.mark.parametrize("kind", ["tables", "streams", "batch"])
 def test_modules_that_functions_need(tmp_path: Path, kind: str, env: TableEnvironment) -> None:
     (tmp_path / f"needed_by_{kind}.py").write_text(
         "def twice(value):\n    return None if value is None else value * 2\n"
@@ -312,6 +368,11 @@ def test_modules_that_functions_need(tmp_path: Path, kind: str, env: TableEnviro
     if kind == "streams":
         settings = Configuration.from_dict({"firesteel.master": "memory"})
         env = StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment(settings))
+        env.create_temporary_view("t", env.from_elements([(1,), (2,), (1,), (None,)], ["k"]))
+    if kind == "batch":
+        settings = Configuration.from_dict({"firesteel.master": "memory"})
+        builder = EnvironmentSettings.new_instance().in_batch_mode().with_configuration(settings)
+        env = TableEnvironment.create(builder.build())
         env.create_temporary_view("t", env.from_elements([(1,), (2,), (1,), (None,)], ["k"]))
     env.add_python_file(str(tmp_path / f"needed_by_{kind}.py"))
 

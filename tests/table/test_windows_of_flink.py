@@ -65,7 +65,7 @@ REASONS = {
     "percent_rank": "PERCENT_RANK needs rows that have not come yet",
     "row_number and sum": "share one window",
     "updates": "OVER takes no updates",
-    "window without a watermark": "ts is no time attribute: the table needs WATERMARK FOR ts",
+    "window without a watermark": "ts is not a time attribute: the table needs WATERMARK FOR ts",
     "group window without a watermark": "A window is of a time attribute",
     "lag with a frame": "LAG() has no ROWS or RANGE",
     "partition of tumble": "TUMBLE takes no PARTITION BY",

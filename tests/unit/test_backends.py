@@ -81,9 +81,22 @@ def test_a_backend_of_ones_own() -> None:
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("rocks", r"must be hashmap, rocksdb, or the import path"),
+        (
+            "rocks",
+            r"'rocks': it must be hashmap, rocksdb, or the import path of a backend \(package\.module\.Name\)\.$",
+        ),
         ("no.such.Module", "No module named 'no'"),
         ("collections.Nothing", "cannot be imported"),
+        ("filesystem", r"\(package\.module\.Name\)\. Set hashmap instead of Flink's filesystem\.$"),
+        ("jobmanager", r"Set hashmap instead of Flink's jobmanager\.$"),
+        ("ForSt", r"Set rocksdb instead of Flink's ForSt\.$"),
+        (
+            "org.apache.flink.state.rocksdb.EmbeddedRocksDBStateBackendFactory",
+            r"a class in Java, which Firesteel does not run: it must be hashmap, rocksdb, .*"
+            r"Set rocksdb instead of Flink's EmbeddedRocksDBStateBackendFactory\.$",
+        ),
+        ("org.apache.flink.runtime.state.filesystem.FsStateBackendFactory", "Set hashmap instead"),
+        ("org.apache.flink.shop.OurOwn", r"a class in Java, .*\(package\.module\.Name\)\.$"),
         ("builtins.repr", "gave str, which lacks memory, table, blocks, scan, swept"),
     ],
 )

@@ -201,9 +201,9 @@ def test_flinks_defaults() -> None:
 
 
 def test_exponential_delay() -> None:
-    highest = ExponentialDelay(initial=10, longest=100, multiplier=2, jitter=0.5, dice=lambda: 1)
+    highest = ExponentialDelay(initial=10, longest=100, multiplier=2, jitter=0.5, random_number=lambda: 1)
     assert [highest.after(0) for _ in range(5)] == [15, 30, 60, 100, 100]
-    lowest = ExponentialDelay(initial=10, longest=100, multiplier=2, jitter=0.5, dice=lambda: 0)
+    lowest = ExponentialDelay(initial=10, longest=100, multiplier=2, jitter=0.5, random_number=lambda: 0)
     assert [lowest.after(0) for _ in range(5)] == [10, 10, 20, 40, 50]
     few = ExponentialDelay(reset_after=100, attempts=2, jitter=0)
     assert [few.after(0), few.after(1), few.after(200), few.after(201), few.after(202)] == [1, 1.5, 1, 1.5, None]

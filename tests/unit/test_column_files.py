@@ -130,7 +130,7 @@ def test_narrow_types_become_wide_ones_and_others_are_an_error(tmp_path: Path, k
 
 def test_no_such_file_format(tmp_path: Path, kind: str) -> None:
     (tmp_path / "a").write_text("this is text\n" * 10)
-    with pytest.raises(InputError, match=r"/a is no (Parquet|ORC) file: "):
+    with pytest.raises(InputError, match=r"/a is not an? (Parquet|ORC) file: "):
         rows_of(FORMATS[kind](NUMBERS), tmp_path)
 
 

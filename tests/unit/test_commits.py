@@ -116,6 +116,18 @@ def test_nothing_is_committed_before_the_batch_is_logged(job: Job) -> None:
     assert job.take_calls() == [], "once"
 
 
+@pytest.mark.parametrize(("committable", "shown"), [("transaction-7", "['transaction-7']"), (b"\x80\x05", None)])
+def test_a_commit_that_fails_names_its_committables_unless_they_are_pickles(
+    job: Job, committable: Any, shown: str | None
+) -> None:
+    job.sinks["a"].broken.add("commit")
+    job.log(0, a=[committable])
+    job.logged_until = 0
+    with pytest.raises(OperatorFailure, match="no commit") as caught:
+        job.commits.settle()
+    assert caught.value.failure.element == shown
+
+
 def test_a_batch_without_committables_writes_nothing(job: Job) -> None:
     job.log(0)
     job.log(1, plain=["not for a committer"])

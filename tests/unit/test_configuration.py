@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -21,6 +22,10 @@ from firesteel.common import (
     TimestampAssigner,
     WatermarkStrategy,
 )
+from firesteel.common.duration_settings import DURATIONS
+from firesteel.common.older_keys import OLDER_KEYS
+from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.engine.known_keys import KNOWN
 from firesteel.errors import ConfigurationError, ProgramError, TypeMismatchError
 
 
@@ -57,6 +62,34 @@ def test_a_wrong_value_is_named_with_its_key(read, text: str) -> None:  # type: 
     with pytest.raises(ConfigurationError) as caught:
         read(full())
     assert str(caught.value).startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("key", "newer"),
+    [*((key, key) for key in DURATIONS), ("execution.buffer-timeout", "execution.buffer-timeout.interval")],
+)
+def test_durations_are_checked_before_a_job_runs(key: str, newer: str) -> None:
+    text = re.escape(f"Setting '{key}': 'abc' is not a duration. Write a number and a unit, such as '10 s'")
+    with pytest.raises(ConfigurationError, match=text):
+        StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict({key: "abc"}))
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_collection([1]).print()
+    env._configuration.set_string(key, "abc")
+    with pytest.raises(ConfigurationError, match=text):
+        env._submission("orders")
+    assert newer in DURATIONS
+
+
+def test_all_known_durations_are_among_them() -> None:
+    likely = re.compile(r"(timeout|interval|delay|backoff|duration|pause|reset-backoff-threshold)$")
+    others = {
+        "sql-gateway.session.idle-timeout",  # of job managers
+        "restart-strategy.exponential-delay.attempts-before-reset-backoff",  # a number
+        "restart-strategy.failure-rate.max-failures-per-interval",  # a number
+        *(key for keys in OLDER_KEYS.values() for key in keys),
+    }
+    found = {key for key in KNOWN - others if likely.search(key)}
+    assert found == set(DURATIONS) - {"table.exec.state.ttl"}
 
 
 def test_collections_of_settings() -> None:

@@ -24,6 +24,7 @@ from test_golden import BACKENDS, golden_stores, run
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.files.ledger import Ledger
+from firesteel.connectors.record_log import RecordLog
 from firesteel.durable import names
 from firesteel.durable.cells import HEADER, encode
 from firesteel.durable.folder import checked_feedback, checked_offset, decode_commits, decode_job, encode_job
@@ -139,6 +140,32 @@ def is_ours(module: str) -> bool:
     return module.split(".")[0] == "firesteel" and module != names.__name__
 
 
+@pytest.mark.parametrize("name", names.HOMES)
+def test_no_class_stands_in_an_object(name: str) -> None:
+    assert {found for found in named(encode(OBJECTS[name])) if is_ours(found[0])} == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "kind"),
+    [
+        ("kafka_record", "firesteel.connectors.kafka.deserializing", "KafkaRecord"),
+        ("undecodable_record", "firesteel.connectors.undecodable", "UndecodableRecord"),
+        ("list_view", "firesteel.table.data_view", "ListView"),
+        ("map_view", "firesteel.table.data_view", "MapView"),
+        ("vertex", "firesteel.gelly.elements", "Vertex"),
+        ("edge", "firesteel.gelly.elements", "Edge"),
+    ],
+)
+def test_objects_that_had_no_name_come_back(name: str, module: str, kind: str) -> None:
+    """Data from before they had one has their module paths in it. A class that moves stays importable there."""
+    former = io.BytesIO()
+    pickler = pickle.Pickler(former, protocol=5)
+    pickler.dispatch_table = {}
+    pickler.dump(OBJECTS[name])
+    assert named(former.getvalue()) == {(module, kind)}
+    assert pickle.loads(former.getvalue()) == OBJECTS[name]
+
+
 def pickles(folder: Path) -> Iterator[bytes]:
     """All that is pickled in a savepoint."""
     for file in folder.rglob("*.parquet"):
@@ -246,6 +273,16 @@ def test_offsets_feedback_and_ledgers_are_refused(version: Any, tmp_path: Path) 
     (tmp_path / ".fs.ledger").write_text(json.dumps({"format": version}))
     with pytest.raises(CheckpointError, match="The ledger of a file sink"):
         Ledger(str(tmp_path), "fs").read()
+
+
+@pytest.mark.parametrize("version", [b"2", b"?"])
+def test_the_log_of_a_socket_is_refused_and_stays_as_it_was(version: bytes, tmp_path: Path) -> None:
+    log, cuts = tmp_path / "socket.log", tmp_path / "socket.cuts"
+    log.write_bytes(b"one\n")
+    cuts.write_bytes(b"format " + version + b"\n3\nhalf")
+    with pytest.raises(CheckpointError, match=r"The log of a socket (has format 2|does not say)"):
+        RecordLog(str(tmp_path), b"\n")
+    assert (log.read_bytes(), cuts.read_bytes()) == (b"one\n", b"format " + version + b"\n3\nhalf")
 
 
 def test_a_header_that_lacks_something_is_damaged() -> None:

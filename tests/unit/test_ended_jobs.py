@@ -75,16 +75,24 @@ def test_what_is_no_record_is_passed_over(runtime: Path) -> None:
     finished()
     (good,) = (jobs_folder() / "finished" / "memory").iterdir()
     content = json.loads(good.read_text())
+    assert content["format"] == 1
     for name, text in {
         "a" * 32: json.dumps(content),
         "b" * 32: "{",
         "c" * 32: "[]",
         "d" * 32: json.dumps({"status": {**content["status"], "id": "../../victim"}}),
+        "a1" * 16: json.dumps({"format": 2, "jobs": []}),
+        "a2" * 16: json.dumps({**content, "format": "x", "status": {**content["status"], "id": "a2" * 16}}),
         "e" * 32: json.dumps({"status": {**content["status"], "status": "GREAT"}}),
     }.items():
         (good.parent / f"{name}.json").write_text(text)
     (good.parent / f"{'f' * 32}.json").symlink_to(good)
     assert [job.name for job in list_jobs()[1]] == ["done"]
+    # One that says no version is version 1.
+    del content["format"]
+    older = {**content, "status": {**content["status"], "id": "a3" * 16, "name": "older"}}
+    (good.parent / f"{'a3' * 16}.json").write_text(json.dumps(older))
+    assert sorted(job.name for job in list_jobs()[1]) == ["done", "older"]
 
 
 CRASHES = """

@@ -13,6 +13,7 @@ import pytest
 import firesteel
 from firesteel import errors
 from firesteel.common.typeinfo import Types
+from firesteel.connectors.retrying import retried
 from firesteel.datastream.functions import as_map
 from firesteel.errors import FailureKind, Location, caller_location, short_repr, user_frames
 
@@ -115,6 +116,12 @@ def test_user_frames_leave_out_ours_and_keep_the_users_last() -> None:
     frames = user_frames(caught.value)
     assert [frame.name for frame in frames][-1] == "fails"
     assert not [frame for frame in frames if frame.filename.endswith("wrappers.py")]
+
+
+def test_user_frames_leave_out_what_tries_again() -> None:
+    with pytest.raises(ValueError, match="user") as caught:
+        retried(fails, 1, "a batch")
+    assert [frame.filename for frame in user_frames(caught.value)] == [__file__, __file__]
 
 
 def test_user_frames_leave_out_generated_code() -> None:

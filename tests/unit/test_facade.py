@@ -6,6 +6,7 @@ import json
 import os
 import re
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +117,8 @@ def test_every_answer_of_every_command_can_travel() -> None:
         ({}, r"does not know the command None"),
         ({"command": ["status"]}, r"does not know the command \['status'\]"),
         ({"command": "stop", "force": True}, r"'stop' has nothing that is called force"),
-        ({"command": "stop", "drain": "yes"}, r"'stop' is not understood: drain: 'yes' is no bool"),
-        ({"command": "savepoint", "directory": 7}, r"'savepoint' is not understood: directory: 7 is no str"),
+        ({"command": "stop", "drain": "yes"}, r"'stop' is not understood: drain: 'yes' is not of type bool"),
+        ({"command": "savepoint", "directory": 7}, r"'savepoint' is not understood: directory: 7 is not of type str"),
     ],
 )
 def test_what_is_not_understood_is_refused(request_: dict[str, Any], text: str) -> None:
@@ -208,6 +209,25 @@ def test_a_command_that_is_none_of_ours_is_refused_in_the_process() -> None:
             job.facade.execute(Explode())
     finally:
         job.cancel()
+
+
+def test_a_command_without_a_name_is_refused_by_running_and_by_finished_jobs() -> None:
+    @dataclass(frozen=True)
+    class Unknown(Command[None]):
+        number: int
+
+    job = endless("nameless")
+    try:
+        with pytest.raises(JobCommandError, match=r"know the command Unknown\. It knows GetStatus, GetMetrics"):
+            find_job("nameless").execute(Unknown(1))
+    finally:
+        job.cancel()
+    env = environment()
+    env.from_collection([1]).print()
+    env.execute("done")
+    assert isinstance(find_job("done"), FinishedJob)
+    with pytest.raises(JobCommandError, match=r"know the command Unknown\. It knows GetStatus, GetMetrics"):
+        find_job("done").execute(Unknown(1))
 
 
 def test_metrics_are_per_operator_and_subtask() -> None:

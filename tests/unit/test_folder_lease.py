@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from firesteel.engine.folder_lease import LEASE, FolderLease
+from firesteel.engine.folder_lease import LEASE, FolderLease, machine_id
 from firesteel.engine.folder_lock import Holder
 from firesteel.errors import CheckpointError
 from firesteel.filesystems import LocalFileSystem
@@ -76,6 +76,25 @@ def test_who_comes_second_is_refused_as_soon_as_the_holder_shows_that_it_lives(t
     with pytest.raises(CheckpointError, match=r"in use by job 'orders' \(4f2a\), process 17 on elsewhere"):
         lease(tmp_path, world).take()
     assert stored(tmp_path)["token"] == "theirs"
+
+
+def test_a_lease_has_a_version_and_one_of_a_newer_firesteel_is_left_alone(tmp_path: Path, world: World) -> None:
+    one = lease(tmp_path, world)
+    one.take()
+    assert stored(tmp_path)["format"] == 1
+    one.release()
+    plant(tmp_path, format=2, process=None, machine=machine_id())
+    before = (tmp_path / LEASE).read_bytes()
+    with pytest.raises(CheckpointError) as refused:
+        lease(tmp_path, world).take()
+    assert str(refused.value) == (
+        "The lease of a checkpoint folder has format 2, of a newer Firesteel; this one reads 1 only. Use the Firesteel "
+        f"that wrote it, or a newer one ({tmp_path / LEASE})."
+    )
+    assert (tmp_path / LEASE).read_bytes() == before
+    # What says none is version 1: its holder is gone.
+    plant(tmp_path, process=None, machine=machine_id())
+    lease(tmp_path, world).take()
 
 
 def test_a_lease_that_is_being_written_is_read_again(tmp_path: Path, world: World) -> None:

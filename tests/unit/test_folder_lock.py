@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -48,6 +49,19 @@ def test_who_comes_second_is_refused_and_learns_who_was_first(tmp_path: Path) ->
     assert f"in use by job 'orders' (4f2a), process {first.pid} on " in str(refused.value)
     assert "Nothing was changed" in str(refused.value)
     first.communicate()
+
+
+def test_the_note_of_a_holder_has_a_version(tmp_path: Path) -> None:
+    lock = mine(tmp_path)
+    lock.take(seconds=0)
+    known = json.loads((tmp_path / HOLDER).read_text())
+    assert known.pop("format") == 1
+    assert Holder.from_json(json.dumps(known)) == Holder.from_json((tmp_path / HOLDER).read_text())
+    (tmp_path / HOLDER).write_text(json.dumps({"format": 2, "who": "somebody"}))
+    with pytest.raises(CheckpointError, match=r"in use by another process\. Nothing was changed there"):
+        mine(tmp_path).take(seconds=0)
+    lock.release()
+    assert [Holder.from_json(text) for text in ("7", "[]", "null", "{", '{"format": 1}')] == [None] * 5
 
 
 def test_a_second_job_of_the_same_process_is_refused_too(tmp_path: Path) -> None:

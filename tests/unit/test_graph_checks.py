@@ -133,6 +133,10 @@ class TestRefusals:
             keyed.set_parallelism(2)
         with pytest.raises(ProgramError, match="buffer timeout cannot be set on a keyed stream"):
             keyed.set_buffer_timeout(5)
+        with pytest.raises(ProgramError, match=r"^parallelism cannot be set on a keyed stream"):
+            keyed.force_non_parallel()
+        with pytest.raises(ProgramError, match=r"cache\(\) of a keyed stream is not supported"):
+            keyed.cache()
         with pytest.raises(ProgramError, match="A keyed stream has no name"):
             keyed.get_name()
 

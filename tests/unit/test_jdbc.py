@@ -14,7 +14,7 @@ import pytest
 from firesteel.common import Instant, Row, Types
 from firesteel.connectors.jdbc.dialect import dialect_of
 from firesteel.connectors.postgresql.address import Address
-from firesteel.connectors.postgresql.driver import Session, is_passing, tell
+from firesteel.connectors.postgresql.driver import Session, as_connector_error, is_passing
 from firesteel.connectors.postgresql.rows import Rows
 from firesteel.connectors.postgresql.statements import upsert, with_numbers
 from firesteel.connectors.postgresql.two_phase import PreparedTransaction, TransactionCommitter
@@ -293,18 +293,18 @@ class TestKinds:
     def test_refusals(self, state: str) -> None:
         error = psycopg.errors.lookup(state)("said")
         assert not is_passing(error)
-        assert tell(error, ADDRESS, "it").kind is FailureKind.PERMANENT
+        assert as_connector_error(error, ADDRESS, "it").kind is FailureKind.PERMANENT
 
     @pytest.mark.parametrize("state", PASSING.values(), ids=PASSING)
     def test_what_may_pass(self, state: str) -> None:
         error = psycopg.errors.lookup(state)("said")
         assert is_passing(error)
-        assert tell(error, ADDRESS, "it").kind is FailureKind.PASSING
+        assert as_connector_error(error, ADDRESS, "it").kind is FailureKind.PASSING
 
     @pytest.mark.parametrize("said", CONNECTING)
     def test_connecting(self, said: str) -> None:
         """The driver gives no code then."""
-        assert tell(psycopg.OperationalError(FATAL + said), ADDRESS, "it").kind is CONNECTING[said]
+        assert as_connector_error(psycopg.OperationalError(FATAL + said), ADDRESS, "it").kind is CONNECTING[said]
 
     def test_a_transaction_that_another_connection_is_committing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Elsewhere the same code is a refusal."""
@@ -321,5 +321,6 @@ class TestKinds:
 
     def test_what_the_driver_itself_refuses(self) -> None:
         assert (
-            tell(psycopg.ProgrammingError("2 placeholders, 3 parameters"), ADDRESS, "it").kind is FailureKind.PERMANENT
+            as_connector_error(psycopg.ProgrammingError("2 placeholders, 3 parameters"), ADDRESS, "it").kind
+            is FailureKind.PERMANENT
         )

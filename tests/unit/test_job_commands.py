@@ -53,10 +53,10 @@ def test_commands_that_show_a_job(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", "done"]) == 0
     shown = capsys.readouterr().out
     assert re.match(r"done \(\w{32}\)\n  status      FINISHED\n", shown)
-    assert "records     3 in 1 batches" in shown
+    assert "records     3 in 1 batch\n" in shown
     assert main(["checkpoints", "done"]) == 0
     counts, _, line = capsys.readouterr().out.splitlines()
-    assert counts == "1 completed, 0 failed, 0 times gone on from one"
+    assert counts == "1 completed, 0 failed, 0 restores"
     assert re.match(r" 1  COMPLETED  \d{4}-\d\d-\d\d .* 3 ", line)
     assert main(["metrics", "done"]) == 0
     assert re.search(r"\nsame +3 +3 +-\n +0 +3 +3 +\d+ % ", capsys.readouterr().out)
@@ -78,6 +78,19 @@ def test_the_plan_of_a_job(capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["status", "done", "--plan"]) == 0
     assert json.loads(capsys.readouterr().out) == find_job("done").plan().plan
+
+
+def test_plan_takes_a_job_too(capsys: pytest.CaptureFixture[str]) -> None:
+    finished()
+    capsys.readouterr()
+    for name in ("done", find_job("done").id[:8]):
+        assert main(["plan", name]) == 0
+        assert json.loads(capsys.readouterr().out) == find_job("done").plan().plan
+    assert main(["plan", "--format", "tree", "done"]) == 0
+    assert "same" in capsys.readouterr().out
+    assert main(["plan", "nobody.py"]) == 1
+    shown = capsys.readouterr().err
+    assert "There is no file 'nobody.py'. No job 'nobody.py' runs here as this user, or ran lately." in shown
 
 
 def test_nobody_is_asked_by_an_unknown_name(capsys: pytest.CaptureFixture[str]) -> None:

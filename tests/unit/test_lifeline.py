@@ -9,7 +9,7 @@ import pytest
 from sparkkit import eventually
 
 from firesteel.engine.spark import lifeline
-from firesteel.engine.spark.lifeline import Lifeline, hold_line
+from firesteel.engine.spark.lifeline import Lifeline, keep_connection
 
 
 def test_who_says_nothing_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,7 +22,7 @@ def test_who_says_nothing_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) 
         over.set()
         return ["closed"]
 
-    hold_line(line.address, end)
+    keep_connection(line.address, end)
     assert eventually(lambda: line.holders == 1)
     assert line.end() == ["closed"]
     assert over.is_set()

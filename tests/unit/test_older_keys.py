@@ -17,6 +17,7 @@ from firesteel.engine.restarts import FixedDelay, restarts_of
 from firesteel.engine.savepoints.taking import new_place
 from firesteel.engine.settings import Settings
 from firesteel.errors import ConfigurationError
+from firesteel.metrics.scopes import ScopeFormats
 
 RETAINED = "spark.sql.streaming.minBatchesToRetain"
 
@@ -56,6 +57,12 @@ def test_state_backend() -> None:
     both = {"state.backend": "rocksdb", "state.backend.type": "hashmap"}
     assert backend_name(Configuration.from_dict(both), None) == "hashmap"
     assert backend_name(Configuration.from_dict(both), EmbeddedRocksDBStateBackend()) == "rocksdb"
+
+
+def test_metric_scopes() -> None:
+    assert ScopeFormats.of({"metrics.scope.jm.job": "older.<job_name>"}).jm_job == "older.<job_name>"
+    both = {"metrics.scope.jm.job": "older", "metrics.scope.jm-job": "newer", "metrics.scope.delimiter": "_"}
+    assert ScopeFormats.of(both) == ScopeFormats(jm_job="newer", delimiter="_")
 
 
 def test_directories(tmp_path: Any) -> None:

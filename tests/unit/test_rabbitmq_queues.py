@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from firesteel.connectors.rabbitmq import queues
-from firesteel.connectors.rabbitmq.connecting import RabbitAddress
+from firesteel.connectors.rabbitmq.connecting import RabbitAddress, as_connector_error
 from firesteel.connectors.rabbitmq.queues import QueueEnumerator, _Consumer, _Known
 
 
@@ -135,3 +135,12 @@ def test_an_id_that_is_published_again_is_known_by_its_new_position(broker: Brok
     known.forget_before(2)
     assert known.position("a") == 2, "what is forgotten is the record at 0, not the one with the same id"
     assert known.lowest() == 2
+
+
+def test_a_broker_that_is_not_there_is_told_with_the_reason() -> None:
+    from pika.adapters.utils.connection_workflow import AMQPConnectorSocketConnectError
+    from pika.exceptions import AMQPConnectionError
+
+    error = AMQPConnectionError(AMQPConnectorSocketConnectError(ConnectionRefusedError(111, "Connection refused")))
+    found = str(as_connector_error(RabbitAddress("nowhere"), error, "the connection"))
+    assert "cannot be reached (the connection): [Errno 111] Connection refused. Check" in found

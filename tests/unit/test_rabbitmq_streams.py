@@ -10,6 +10,7 @@ import pytest
 from firesteel.connectors.rabbitmq import streams
 from firesteel.connectors.rabbitmq.connecting import RabbitAddress
 from firesteel.connectors.rabbitmq.streams import StreamEnumerator, _Reading
+from firesteel.errors import ConnectorError, FailureKind
 
 ADDRESS = RabbitAddress.of_uri("amqp://ada:secret@broker/shop")
 
@@ -25,7 +26,8 @@ class _Clock:
 
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[float | int]], None]:
-    """A broker that sends offsets, after so many seconds where there is a float; then nothing."""
+    """A broker that sends offsets, after so many seconds where there is a float; then nothing. It has as many messages
+    as it sends."""
 
     def script(sent: list[float | int]) -> None:
         clock = _Clock()
@@ -47,6 +49,8 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[float | int]], Non
 
         monkeypatch.setattr(streams, "time", clock)
         monkeypatch.setattr(_Reading, "messages", messages)
+        count = sum(isinstance(one, int) for one in sent)
+        monkeypatch.setattr(_Reading, "count", lambda self, stream: count)
 
     return script
 
@@ -79,6 +83,18 @@ def test_a_look_for_new_messages_does_not_take_an_empty_answer_for_the_end(
 def test_the_end_of_a_bounded_source(broker: Callable[[list[float | int]], None]) -> None:
     broker([3.0, 7, 0.5, 8])
     source = StreamEnumerator(ADDRESS, ["s"], "first", bounded=True)
-    source.discover()
-    assert not source.finished("s", 8)
-    assert source.finished("s", 9)
+    assert source.starts({"s": "s"}, True) == {"s": [7, 9]}
+    assert not source.finished("s", [8, 9])
+    assert source.finished("s", [9, 9])
+
+
+def test_a_message_that_takes_too_long_is_no_empty_stream(
+    broker: Callable[[list[float | int]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "RETRY_SECONDS", 0.0)
+    broker([6.0, 7])
+    for start, bounded in (("first", False), ("next", False), (0, True)):
+        source = StreamEnumerator(ADDRESS, ["s"], start, bounded)
+        with pytest.raises(ConnectorError, match=r"has 1 messages of the stream 's', and has sent none") as caught:
+            source.starts({"s": "s"}, True)
+        assert caught.value.kind is FailureKind.PASSING

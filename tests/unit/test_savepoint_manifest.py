@@ -86,7 +86,7 @@ def test_two_operators_of_one_uid() -> None:
 def test_sizes_that_are_none() -> None:
     values = asdict(manifest(entry("totals", PART)))
     values["operators"][0]["states"][0]["files"][0]["rows"] = "many"
-    with pytest.raises(SavepointError, match=r"what it says of the file .* is no size"):
+    with pytest.raises(SavepointError, match=r"what it says of the file .* is not a size"):
         SavepointManifest.from_json(json.dumps(values), "here")
 
 

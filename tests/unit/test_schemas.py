@@ -274,7 +274,7 @@ def test_json_schemas() -> None:
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
-        ("{", "no JSON schema"),
+        ("{", "not a JSON schema"),
         ('{"type": "object", "properties": {"a": {}}}', "names no type at <root>/a"),
         ('{"type": "object", "properties": {"a": {"type": ["string", "number"]}}}', "several types at <root>/a"),
         ('{"type": "object", "additionalProperties": true}', "additional properties"),
@@ -311,7 +311,7 @@ def test_digits_of_large_numbers_stay(library: str, monkeypatch: pytest.MonkeyPa
 
 def test_pickled_bytes() -> None:
     schema = PickledBytesSchema()
-    with pytest.raises(InputError, match=r"no pickle.*begins with b'no pickle'"):
+    with pytest.raises(InputError, match=r"not a pickle.*begins with b'no pickle'"):
         schema.deserialize(b"no pickle")
     with pytest.raises(SerializationError, match="cannot be pickled"):
         schema.serialize(lambda: 1)

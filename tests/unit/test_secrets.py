@@ -14,9 +14,11 @@ from firesteel.cli import main
 from firesteel.common import Configuration, Secret, Types
 from firesteel.common.private_files import make_private_folder, open_private
 from firesteel.common.secret import is_secret_key, secrets_left_out
+from firesteel.common.serialization import SimpleStringSchema
 from firesteel.connectors.postgresql.address import Address
 from firesteel.datastream import MapFunction, SinkFunction, StreamExecutionEnvironment
 from firesteel.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
+from firesteel.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink
 from firesteel.engine.job_context import job_spec
 from firesteel.engine.pickling import pickle_job, pickle_job_to_keep
 from firesteel.engine.settings import Settings
@@ -160,6 +162,27 @@ class Calls(MapFunction):
 
 def spec_of(env: StreamExecutionEnvironment) -> JobSpec:
     return job_spec(env._submission("job"))
+
+
+def test_an_address_of_rabbitmq_is_looked_up_by_whoever_connects(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pika")
+    monkeypatch.delenv("BROKER", raising=False)
+    for uri in (Secret.from_environment("BROKER"), lambda: os.environ["BROKER"]):
+        # The driver need not know it.
+        config = RMQConnectionConfig.Builder().set_uri(uri).set_requested_heartbeat(10).build()
+        sink = RMQSink(config, "q", SimpleStringSchema())
+        monkeypatch.setenv("BROKER", f"amqp://ada:{PASSWORD}@first-broker/shop")
+        assert config.get_password() == PASSWORD
+        pickled = cloudpickle.dumps(sink)
+        assert PASSWORD.encode() not in pickled
+        assert b"first-broker" not in pickled
+        assert "first-broker" not in repr(config)
+        monkeypatch.setenv("BROKER", f"amqp://ada:{PASSWORD}2@two/shop")
+        address = pickle.loads(pickled)._config._address
+        credentials = address.resolve().parameters()
+        assert (credentials.host, credentials.credentials.password) == ("two", f"{PASSWORD}2")
+        assert (str(address), credentials.heartbeat) == ("two:5672/shop", 10)
+        monkeypatch.delenv("BROKER")
 
 
 def test_the_job_that_is_kept_for_a_replay_has_neither_sinks_nor_secrets() -> None:

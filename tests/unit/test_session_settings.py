@@ -21,9 +21,15 @@ from firesteel.connectors.text import TextFileEnumerator
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.engine.settings import Settings
 from firesteel.engine.spark import context, engine, session, spark_defaults
-from firesteel.engine.spark.context import context_options, has_worker_module, start_spark, with_master
+from firesteel.engine.spark.context import (
+    context_options,
+    has_worker_module,
+    running_session,
+    start_spark,
+    with_master,
+)
 from firesteel.engine.spark.session_settings import FILE_MANAGER, WORKER_MODULE, session_settings
-from firesteel.errors import ConfigurationError
+from firesteel.errors import ConfigurationError, SetupError
 from firesteel.testing import ListSource
 
 if TYPE_CHECKING:
@@ -130,6 +136,39 @@ def test_which_master_auto_is(defaults: Callable[[str], None], monkeypatch: pyte
     assert with_master(Settings(master="local")).master == "local"
     monkeypatch.setattr(SparkContext, "_active_spark_context", SimpleNamespace(master="yarn"))
     assert with_master(Settings()).master == "yarn"
+
+
+@pytest.mark.parametrize(
+    ("variables", "master", "text"),
+    [
+        (
+            {"SPARK_REMOTE": "sc://host:15002/;token=hunter2"},
+            "auto",
+            r"there is the variable SPARK_REMOTE: Spark Connect .* unset SPARK_REMOTE\.$",
+        ),
+        (
+            {"SPARK_API_MODE": "Connect"},
+            "auto",
+            r"there is the variable SPARK_API_MODE=connect: .* unset SPARK_API_MODE\.$",
+        ),
+        (
+            {"SPARK_CONNECT_MODE_ENABLED": "1"},
+            "local",
+            "there is a session of Spark Connect in this process: .* run the job in a process of its own",
+        ),
+        ({}, "sc://host/;token=hunter2", r"there is a master with sc://: .* such as local\[4\]"),
+    ],
+)
+def test_spark_connect_is_refused_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], master: str, text: str
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    expected = f"^Firesteel needs a classic Spark session, and {text}"
+    with pytest.raises(SetupError, match=expected):
+        running_session(Settings(master=master))
+    with pytest.raises(SetupError, match=expected):
+        start_spark(Settings(master=master), "job", lasting=False)
 
 
 def test_whether_workers_are_forked_from_our_process(

@@ -458,7 +458,7 @@ class TestNotText:
         for path in (tmp_path / "pipe", tmp_path):
             with pytest.raises(ProgramError, match=r"pipe is a named pipe\. A job must be able to"):
                 TextFileEnumerator.of(str(path))
-        with pytest.raises(ProgramError, match="/dev/null is no regular file"):
+        with pytest.raises(ProgramError, match="/dev/null is not a regular file"):
             TextFileEnumerator.of("/dev/null")
 
 

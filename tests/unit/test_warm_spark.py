@@ -45,18 +45,18 @@ def gateway(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Gateway
     monkeypatch.setattr(SparkContext, "_jvm", "a JVM")
     # A JVM would know; this is what Spark's says.
     monkeypatch.setattr(warm_spark, "of_a_session", lambda jvm, key: jvm == "a JVM" and "warehouse" not in key)
-    warm_spark.put_aside(facts)
+    warm_spark.detach_spark(facts)
     assert SparkContext._gateway is None, "nobody sees it"
     yield made
     made.proc.kill()
     made.proc.wait()
 
 
-def bring_back(settings: Settings) -> None:
+def reattach_spark(settings: Settings) -> None:
     if warm_spark._aside is not None:
         # pytest says in its environment which part of a test runs.
         warm_spark._aside.environment["PYTEST_CURRENT_TEST"] = os.environ["PYTEST_CURRENT_TEST"]
-    warm_spark.bring_back(settings)
+    warm_spark.reattach_spark(settings)
 
 
 def asked(**settings: Any) -> Settings:
@@ -78,7 +78,7 @@ def asked(**settings: Any) -> Settings:
 )
 def test_it_is_brought_back_for_a_job_that_it_fits(gateway: Gateway, settings: dict[str, str]) -> None:
     assert warm_spark.is_alive()
-    bring_back(asked(**settings))
+    reattach_spark(asked(**settings))
     assert SparkContext._gateway is gateway
     assert gateway.proc.poll() is None
     assert not warm_spark.is_alive(), "it is not there twice"
@@ -102,7 +102,7 @@ def test_a_job_that_needs_another_one_ends_it(
     gateway: Gateway, caplog: pytest.LogCaptureFixture, settings: dict[str, str], reason: str
 ) -> None:
     with caplog.at_level(logging.INFO, "firesteel"):
-        bring_back(asked(**settings))
+        reattach_spark(asked(**settings))
     assert SparkContext._gateway is None
     assert gateway.proc.poll() is not None
     assert gateway.closed
@@ -128,7 +128,7 @@ def test_what_a_program_does_before_its_job_counts(
             gateway.proc.kill()
             gateway.proc.wait()
     with caplog.at_level(logging.INFO, "firesteel"):
-        bring_back(asked())
+        reattach_spark(asked())
     assert SparkContext._gateway is other
     assert gateway.proc.poll() is not None
     expected = {"variable": "variable SHOP", "folder": "the working directory", "own Spark": "Spark itself"}
@@ -137,7 +137,7 @@ def test_what_a_program_does_before_its_job_counts(
 
 def test_a_child_of_the_program_leaves_it_alone(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getpid", lambda: -1)
-    bring_back(asked())
+    reattach_spark(asked())
     assert SparkContext._gateway is None
     assert warm_spark.is_alive()
 
@@ -145,7 +145,7 @@ def test_a_child_of_the_program_leaves_it_alone(gateway: Gateway, monkeypatch: p
 def test_workers_learn_the_level_that_the_program_has_set(gateway: Gateway) -> None:
     root = logging.getLogger()
     before = root.level
-    bring_back(asked())
+    reattach_spark(asked())
     assert warm_spark.level_for_workers() == {}
     try:
         root.setLevel(logging.DEBUG if before != logging.DEBUG else logging.INFO)

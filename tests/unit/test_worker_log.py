@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sparkkit import eventually
 
-from firesteel.engine.spark.lifeline import Lifeline, hold_line
+from firesteel.engine.spark.lifeline import Lifeline, keep_connection
 from firesteel.engine.spark.worker_log import WAITING, WorkerLog
 
 
@@ -43,7 +43,7 @@ def test_logs_and_prints_reach_the_driver_and_levels_the_process() -> None:
         log.expect({"shop": "INFO"})
         # Before there is a line, and while there is one.
         logging.getLogger("shop").info("number %d", 1)
-        hold_line(line.address, lambda: ["could not close"], log)
+        keep_connection(line.address, lambda: ["could not close"], log)
         assert eventually(lambda: texts(got) == [("shop", "number 1")])
         print("a line,", "and", end=" ")
         print("its end\nanother one")
@@ -68,7 +68,7 @@ def test_a_process_that_comes_later_is_told_the_levels() -> None:
         line = Lifeline("127.0.0.1")
         line.send(levels={"shop": "ERROR"})
         log.expect({})
-        hold_line(line.address, list, log)
+        keep_connection(line.address, list, log)
         assert eventually(lambda: logging.getLogger("shop").level == logging.ERROR)
         line.end()
         # The next job has levels of its own.
@@ -82,7 +82,7 @@ def test_without_a_driver_nothing_is_lost() -> None:
         nobody.end()
         log.expect({})
         logging.getLogger("shop").warning("alone")
-        hold_line(nobody.address, list, log)
+        keep_connection(nobody.address, list, log)
         assert eventually(lambda: error.getvalue() == "WARNING shop: alone\n")
 
 
@@ -99,7 +99,7 @@ def test_threads_do_not_mix_their_lines() -> None:
         got: list[dict[str, Any]] = []
         line = Lifeline("127.0.0.1", logged=got.append)
         log.expect({})
-        hold_line(line.address, list, log)
+        keep_connection(line.address, list, log)
         print("begun here", end=" ")
         other = threading.Thread(target=print, args=("whole",))
         other.start()
