@@ -301,9 +301,9 @@ SQL += tuple(
         "sql_function",
         "rate",
         (FIRESTEEL, PYFLINK),
-        records=10_000_000,
+        records=50_000_000,
         arguments=("--kind", kind),
-        most_records={PYFLINK: 1_000_000},
+        most_records={PYFLINK: 5_000_000},
         most_seconds={PYFLINK: PATIENCE},
         aims=(Aim(PYFLINK, least),),
     )

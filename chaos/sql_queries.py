@@ -65,6 +65,7 @@ _VIEWS = {
     "bursts": "SELECT * FROM events WHERE MOD(n / 120, 3) <> 0",
     "lefts": "SELECT *, n / 40 AS j FROM events WHERE MOD(n, 7) = 3",
     "rights": "SELECT *, n / 40 AS j FROM events WHERE MOD(n, 11) = 5",
+    "in_order": "SELECT * FROM events WHERE MOD(n, 5) = 1 ORDER BY ts, v",
     "moments": "SELECT *, PROCTIME() AS pt FROM events",
     "rates": "SELECT k, v, ts FROM (SELECT k, v, ts, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts DESC) AS newest "
     "FROM events WHERE MOD(n, 9) = 4) WHERE newest = 1",
@@ -92,6 +93,7 @@ APPENDED: dict[str, str] = {
     "grouped windows": f"SELECT 'grouped windows', CAST(m AS INT), {_END}, SUM(s) * 100 + COUNT(*) FROM ("
     "SELECT MOD(k, 2) AS m, window_start, window_end, SUM(v) AS s "
     f"FROM {_TUMBLE} GROUP BY k, window_start, window_end) GROUP BY m, window_start, window_end",
+    "ordered": "SELECT 'ordered', k, n, v FROM in_order",
     "over": _OVER.format("over", "ORDER BY ts"),
     "over range": _OVER.format("over range", "ORDER BY ts RANGE BETWEEN INTERVAL '1' SECOND PRECEDING AND CURRENT ROW"),
     "over rows": "SELECT 'over rows', k, n, MAX(v) OVER w * 1000 + MIN(v) OVER w FROM events "

@@ -7,12 +7,14 @@ checks.
 """
 
 import argparse
+import itertools
 import os
 import pickle
 import sqlite3
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -37,7 +39,7 @@ from firesteel.datastream.connectors.file_system import FileSink, FileSource, St
 from firesteel.datastream.connectors.hybrid_source import HybridSource
 from firesteel.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
 from firesteel.datastream.connectors.jdbc_source import JdbcSource
-from firesteel.datastream.connectors.mqtt import MqttSink
+from firesteel.datastream.connectors.mqtt import MqttSink, MqttSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink, RMQSource, RMQStreamSource
 from firesteel.datastream.connectors.redis import RedisSink, RedisSource
@@ -119,7 +121,7 @@ def redis(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
 
 
 def database(
-    url: str, user: str, password: str, connect: Callable[[], Any], mark: str
+    url: str, user: str, password: str, connect: Callable[[], Any], mark: str, upsert: str
 ) -> tuple[Work, dict[str, tuple[Work, Work]]]:
     given = JdbcConnectionOptions(url, None, user, password)
     insert = "INSERT INTO bench VALUES (?, ?)"
@@ -134,10 +136,10 @@ def database(
         run("DROP TABLE IF EXISTS bench")
         run("CREATE TABLE bench (n bigint PRIMARY KEY, text varchar(100))")
 
-    def bare_in() -> None:
+    def bare_in(ending: str = "") -> None:
         connection = connect()
         for rows in portions():
-            connection.cursor().executemany(insert.replace("?", mark), rows)
+            connection.cursor().executemany(insert.replace("?", mark) + ending, rows)
             connection.commit()
         connection.close()
 
@@ -152,9 +154,14 @@ def database(
     return clear, {
         "into, at least once": (bare_in, lambda: written(JdbcSink.sink(insert, ROW, given))),
         "into, exactly once": (bare_in, lambda: written(JdbcSink.exactly_once_sink(insert, ROW, given))),
+        "into, upserts": (lambda: bare_in(upsert), lambda: written(JdbcSink.upsert_sink("bench", ["n"], ROW, given))),
         "out of, in parts": (bare_out, lambda: read(JdbcSource.table("bench", ROW, given, "n", 4))),
         "out of, as a whole": (bare_out, lambda: read(JdbcSource.table("bench", ROW, given))),
+        "out of, as it grows": (bare_out, lambda: taken(JdbcSource.growing_table("bench", "n", ROW, given))),
     }
+
+
+STANDARD_UPSERT = " ON CONFLICT (n) DO UPDATE SET text = excluded.text"
 
 
 def mariadb(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
@@ -163,7 +170,14 @@ def mariadb(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
     server = stack.enter_context(mariadb_server.MariaDbServer())
     user, password = mariadb_server.USER, mariadb_server.PASSWORD
     login = {"host": "127.0.0.1", "port": server.port, "user": user, "password": password}
-    return database(server.url, user, password, lambda: pymysql.connect(database="firesteel", **login), "%s")
+    return database(
+        server.url,
+        user,
+        password,
+        lambda: pymysql.connect(database="firesteel", **login),
+        "%s",
+        " ON DUPLICATE KEY UPDATE text = VALUES(text)",
+    )
 
 
 def postgresql(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
@@ -171,12 +185,24 @@ def postgresql(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
 
     server = stack.enter_context(postgres_server.PostgresServer())
     user, password = postgres_server.USER, postgres_server.PASSWORD
-    return database(server.url, user, password, lambda: psycopg.connect(**server.parameters()), "%s")
+
+    def vacuum() -> None:
+        # The server does it itself within a minute of such a load. Before, it knows nothing of the table, and sorts.
+        with psycopg.connect(**server.parameters()) as connection:
+            connection.execute("VACUUM ANALYZE bench")
+
+    clear, works = database(
+        server.url, user, password, lambda: psycopg.connect(**server.parameters()), "%s", STANDARD_UPSERT
+    )
+    for name, (bare, ours) in works.items():
+        if name.startswith("out of"):
+            works[name] = (after(vacuum, bare), after(vacuum, ours))
+    return clear, works
 
 
 def sqlite(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
     path = f"{stack.enter_context(tempfile.TemporaryDirectory())}/bench.db"
-    return database(f"jdbc:sqlite:{path}", "", "", lambda: sqlite3.connect(path), "?")
+    return database(f"jdbc:sqlite:{path}", "", "", lambda: sqlite3.connect(path), "?", STANDARD_UPSERT)
 
 
 def files(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
@@ -239,8 +265,39 @@ def mqtt(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
         made.disconnect()
         made.loop_stop()
 
+    def bare_out() -> None:
+        came, all_came = itertools.count(1), threading.Event()
+        made = kept_session()
+        made.on_message = lambda *given: all_came.set() if next(came) == options.records else None
+        made.connect("127.0.0.1", server.port)
+        made.loop_start()
+        all_came.wait()
+        made.disconnect()
+        made.loop_stop()
+
+    def kept_session() -> Any:
+        made = paho.Client(paho.CallbackAPIVersion.VERSION2, client_id="bench", clean_session=False)
+        made.username_pw_set(mosquitto_server.USER, mosquitto_server.PASSWORD)
+        return made
+
+    def fill() -> None:
+        """The broker keeps what comes for a session while nobody is there to take it."""
+        made, subscribed = kept_session(), threading.Event()
+        made.on_subscribe = lambda *given: subscribed.set()
+        made.connect("127.0.0.1", server.port)
+        made.subscribe("bench", 1)
+        made.loop_start()
+        subscribed.wait()
+        made.disconnect()
+        made.loop_stop()
+        bare_in()
+
     sink = MqttSink(server.url, lambda row: ("bench", row[1]), **login)
-    return lambda: None, {"into, at least once": (bare_in, lambda: written(sink))}
+    source = MqttSource(server.url, ["bench"], client_id="bench", **login)
+    return lambda: None, {
+        "into, at least once": (bare_in, lambda: written(sink)),
+        "out of": (after(fill, bare_out), after(fill, lambda: taken(source))),
+    }
 
 
 def rabbitmq(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
@@ -264,7 +321,8 @@ def rabbitmq(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
             # All of a portion together; confirms one by one would be a round trip each.
             channel.tx_select()
             for rows in portions():
-                for _, body in rows:
+                for n, body in rows:
+                    properties.correlation_id = str(n)
                     channel.basic_publish("", queue, body.encode(), properties)
                 channel.tx_commit()
 
@@ -279,23 +337,18 @@ def rabbitmq(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
                     break
             channel.cancel()
 
-    def filled(work: Work) -> Work:
-        def both() -> None:
-            declare()
-            bare_in()
-            began, computed = time.perf_counter(), time.process_time()
-            work()
-            SECONDS.append((time.perf_counter() - began, time.process_time() - computed))
-
-        return both
+    def fill() -> None:
+        declare()
+        bare_in()
 
     declare()
     bare_in("stream")
     stream = RMQStreamSource(config, ["stream"], text, bounded=True)
-    queue = RMQSource(config, "bench", False, text)
+    queue, by_id = (RMQSource(config, "bench", recognised, text) for recognised in (False, True))
     return declare, {
         "out of, a stream": (lambda: bare_out("stream", {"x-stream-offset": "first"}), lambda: read(stream)),
-        "out of, a queue": (filled(lambda: bare_out("bench")), filled(lambda: taken(queue))),
+        "out of, a queue": (after(fill, lambda: bare_out("bench")), after(fill, lambda: taken(queue))),
+        "out of, a queue, by id": (after(fill, lambda: bare_out("bench")), after(fill, lambda: taken(by_id))),
         "into, at least once": (bare_in, lambda: written_text(RMQSink(config, "bench", text))),
     }
 
@@ -392,6 +445,18 @@ def spark(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
 
 SECONDS: list[tuple[float, float]] = []
 """How long a work has taken that had to prepare something first, and how long it computed."""
+
+
+def after(prepare: Work, work: Work) -> Work:
+    """The work, measured without what has to be done before it."""
+
+    def both() -> None:
+        prepare()
+        began, computed = time.perf_counter(), time.process_time()
+        work()
+        SECONDS.append((time.perf_counter() - began, time.process_time() - computed))
+
+    return both
 
 
 def measured(work: Work) -> tuple[float, float]:
