@@ -299,7 +299,7 @@ class JobSuspendedError(JobCancelledError):
     kind = FailureKind.PERMANENT
 
 
-# Frames of generated code (see ``common._types.codegen``) carry file names that start so.
+# Frames of generated code (see ``common.type_system.codegen``) carry file names that start so.
 _GENERATED = "<firesteel"
 
 # Third parties that stand between the user's code and ours. They count only where an installation would put

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 import yaml
 
-from firesteel.common._types.javatext import java_double
 from firesteel.common.older_keys import OLDER_KEYS
 from firesteel.common.parsing import parse_duration_ms, parse_memory_bytes
 from firesteel.common.secret import is_secret_key
+from firesteel.common.type_system.javatext import java_double
 from firesteel.errors import ConfigurationError, short_repr
 
 __all__ = ["Configuration", "parse_duration_ms", "parse_memory_bytes"]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from firesteel.common._types.base import PickledBytesTypeInfo, TypeInformation
-from firesteel.common._types.basic import BasicType, BasicTypeInfo
-from firesteel.common._types.composite import RowTypeInfo, TupleTypeInfo
-from firesteel.common._types.containers import (
+from firesteel.common.type_system.base import PickledBytesTypeInfo, TypeInformation
+from firesteel.common.type_system.basic import BasicType, BasicTypeInfo
+from firesteel.common.type_system.composite import RowTypeInfo, TupleTypeInfo
+from firesteel.common.type_system.containers import (
     BasicArrayTypeInfo,
     ListTypeInfo,
     MapTypeInfo,
     ObjectArrayTypeInfo,
     PrimitiveArrayTypeInfo,
 )
-from firesteel.common._types.temporal import (
+from firesteel.common.type_system.temporal import (
     DateTypeInfo,
     InstantTypeInfo,
     LocalTimeTypeInfo,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, overload
 
@@ -56,6 +57,7 @@ from firesteel.graph.transformations import Chaining, Edge, Partitioning, Ship, 
 
 if TYPE_CHECKING:
     from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from firesteel.durable.state_tables import OperatorTables
 
 __all__ = [
     "AllWindowedStream",
@@ -96,7 +98,7 @@ class DataStream(StreamEnds):
 
     def get_name(self) -> str:
         """The operator's name."""
-        return self._node.name
+        return self.transformation.name
 
     def get_type(self) -> TypeInformation:
         """The type of the records; pickled objects where none was declared."""
@@ -161,7 +163,7 @@ class DataStream(StreamEnds):
         self, key_selector: Callable[[Any], Any] | KeySelector, key_type: TypeInformation | None = None
     ) -> KeyedStream:
         """Partitions by key: records of one key meet in one subtask, and share state."""
-        return KeyedStream(self._env, self._node, as_key_selector(key_selector), key_type, self._tag)
+        return KeyedStream(self._env, self.transformation, as_key_selector(key_selector), key_type, self._tag)
 
     def process(
         self, func: ProcessFunction | KeyedProcessFunction, output_type: TypeInformation | None = None
@@ -179,6 +181,13 @@ class DataStream(StreamEnds):
         :mod:`firesteel.datastream.operators` has the contract. On a keyed stream it has keyed state and timers.
         """
         return self._add(name, TransformSpec(spec, operator_of(spec), self._is_keyed), output_type)
+
+    def show_state_as(self, tables: OperatorTables) -> DataStream:
+        """Says which tables the state of an operator of :meth:`transform` is in a savepoint (``firesteel state``)."""
+        spec = self.transformation.spec
+        if not isinstance(spec, TransformSpec):
+            raise ProgramError(f"show_state_as() is for operators of transform(); {self.get_name()!r} is none.")
+        return self._change(spec=replace(spec, tables=tables))
 
     def project(self, *field_indexes: int) -> DataStream:
         """Keeps some fields of typed tuples or rows."""
@@ -295,10 +304,10 @@ class DataStream(StreamEnds):
     ) -> DataStream:
         """To the subtask that a function of the key and the number of subtasks names."""
         chosen = Partitioning(Ship.CUSTOM, as_key_selector(key_selector), as_partitioner(partitioner), True)
-        return DataStream(self._env, self._node, chosen, self._tag)
+        return DataStream(self._env, self.transformation, chosen, self._tag)
 
     def _partitioned(self, ship: Ship) -> DataStream:
-        return DataStream(self._env, self._node, Partitioning(ship, explicit=True), self._tag)
+        return DataStream(self._env, self.transformation, Partitioning(ship, explicit=True), self._tag)
 
     # Time
 
@@ -316,7 +325,7 @@ class DataStream(StreamEnds):
                 f"{short_repr(output_tag, 60)}. Write get_side_output(OutputTag('name', type)), with the name and type "
                 "of that tag."
             )
-        return DataStream(self._env, self._node, tag=output_tag)
+        return DataStream(self._env, self.transformation, tag=output_tag)
 
     # Building
 
@@ -410,7 +419,7 @@ class KeyedStream(DataStream):
         return IntervalJoin(self, other)
 
     def _unkeyed(self) -> DataStream:
-        return DataStream(self._env, self._node, tag=self._tag)
+        return DataStream(self._env, self.transformation, tag=self._tag)
 
     # The key decides where a record goes.
 

@@ -127,7 +127,7 @@ class _Where:
 def _tagged(stream: DataStream, tag: Callable[[Any], Any]) -> DataStream:
     """A stream's elements as pairs. The operator runs where they come from: what they do next is to go to a key."""
     tagged = stream._unkeyed()._add("Map", MapSpec(as_map(tag)))
-    node = stream._node
+    node = stream.transformation
     return tagged._change(parallelism=node.parallelism, parallel=node.parallel)
 
 

@@ -24,11 +24,12 @@ class OperatorSettings:
         self._id = node.id
 
     @property
-    def _node(self) -> Transformation:
-        return self._env._program.get(self._id)
+    def transformation(self) -> Transformation:
+        """What the operator is in the program so far: its spec, name, uid, parallelism, inputs."""
+        return self._env.program.get(self._id)
 
     def _change(self: S, **fields: Any) -> S:
-        self._env._program.change(self._id, **fields)
+        self._env.program.change(self._id, **fields)
         return self
 
     def name(self: S, name: str) -> S:

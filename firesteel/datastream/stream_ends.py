@@ -40,7 +40,7 @@ class StreamEnds(OperatorSettings):
 
     @property
     def _type(self) -> TypeInformation | None:
-        return self._tag.type_info if self._tag is not None else self._node.output_type
+        return self._tag.type_info if self._tag is not None else self.transformation.output_type
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Prints every record in the driver, with Flink's subtask prefix."""
@@ -82,13 +82,13 @@ class StreamEnds(OperatorSettings):
 
         With ``limit`` the first so many records as a list. Closing the iterator stops the job.
         """
-        iterator, _ = self._execute_and_collect(job_execution_name)
+        iterator, _ = self.collect_with_client(job_execution_name)
         if limit is None:
             return iterator
         with iterator:
             return [record for _, record in zip(range(limit), iterator, strict=False)]
 
-    def _execute_and_collect(self, job_execution_name: str | None) -> tuple[CloseableIterator, JobClient]:
+    def collect_with_client(self, job_execution_name: str | None = None) -> tuple[CloseableIterator, JobClient]:
         """The records, and the job that they come from."""
         channel = uuid.uuid4().hex
         self._sink("Collect", CollectSpec(channel))
@@ -102,7 +102,7 @@ class StreamEnds(OperatorSettings):
     def _sink(self, name: str, spec: OperatorSpec, shown: TypeInformation | None = None) -> DataStreamSink:
         sink = DataStreamSink(self._env, self._append(f"Sink: {name}" if name != "Sink" else name, spec, shown))
         # A sink may be given more subtasks.
-        return sink._change(parallel=True) if not sink._node.parallel else sink
+        return sink._change(parallel=True) if not sink.transformation.parallel else sink
 
     def _append(
         self,
@@ -113,7 +113,7 @@ class StreamEnds(OperatorSettings):
     ) -> Transformation:
         if output_type is not None and not isinstance(output_type, TypeInformation):
             raise ProgramError(f"output_type must be one of Types, got {short_repr(output_type, 80)}.")
-        node = self._env._program.add(
+        node = self._env.program.add(
             name=name,
             spec=spec,
             inputs=tuple(inputs if inputs is not None else [self._edge()]),
@@ -121,12 +121,12 @@ class StreamEnds(OperatorSettings):
             output_type=output_type,
         )
         if inputs is None and self._is_changelog_of_one():
-            self._env._program.change(node.id, parallelism=1, parallel=False)
-        return self._env._program.get(node.id)
+            self._env.program.change(node.id, parallelism=1, parallel=False)
+        return self._env.program.get(node.id)
 
     def _is_changelog_of_one(self) -> bool:
         """Whether these are batches of an operator that has one subtask only. Their rows may take back others, so they
         stay in their order: whoever comes next has one subtask, too, unless they are shared out in another way."""
-        before = self._env._program.get(self._id)
+        before = self._env.program.get(self._id)
         columnar = before.output_type is not None and before.output_type.columnar
         return columnar and not before.parallel and self._partitioning.ship is Ship.FORWARD

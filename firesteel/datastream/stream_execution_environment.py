@@ -65,8 +65,9 @@ class StreamExecutionEnvironment:
         self._program = Program()
         self._configuration = default_configuration()
         self._config = ExecutionConfig()
-        self._mode: RuntimeExecutionMode | None = None
-        self._dependencies = Dependencies()
+        self._mode = RuntimeExecutionMode.STREAMING
+        self.dependencies = Dependencies()
+        """What the job brings for its functions: files, requirements, archives; another environment may be given it."""
         self._state_backend: StateBackend | None = None
         self._slot_sharing_groups: dict[str, SlotSharingGroup] = {}
         self._apply(self._configuration)
@@ -95,7 +96,16 @@ class StreamExecutionEnvironment:
                     f"execution.runtime-mode must be STREAMING, BATCH or AUTOMATIC, got {mode!r}."
                 ) from None
 
+    @property
+    def program(self) -> Program:
+        """What has been built so far: for libraries that look at streams, or run some of them on their own."""
+        return self._program
+
     # Settings
+
+    def get_configuration(self) -> Configuration:
+        """All settings by key, as in Flink's Java API; those of ``set_...`` methods are in :meth:`get_config`."""
+        return self._configuration
 
     def get_config(self) -> ExecutionConfig:
         """Settings of the whole job."""
@@ -202,6 +212,10 @@ class StreamExecutionEnvironment:
         self._mode = execution_mode
         return self
 
+    def get_runtime_mode(self) -> RuntimeExecutionMode:
+        """The mode that was chosen; STREAMING where none was."""
+        return self._mode
+
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
         """How long a record may wait for those beside it, in milliseconds. Micro-batches are sized so that records
         take about so long, on top of what a micro-batch costs. -1 leaves it out, for the most throughput.
@@ -242,11 +256,11 @@ class StreamExecutionEnvironment:
 
     def add_python_file(self, file_path: str) -> None:
         """Ships a file, folder or zip to the workers, where this job, and no other, can import it."""
-        self._dependencies = self._dependencies.with_file(file_path)
+        self.dependencies = self.dependencies.with_file(file_path)
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
         """Ships the packages of a requirements file to the workers, installed once for all jobs of this process."""
-        self._dependencies = self._dependencies.with_requirements(requirements_file_path, requirements_cache_dir)
+        self.dependencies = self.dependencies.with_requirements(requirements_file_path, requirements_cache_dir)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
         """Ships a zip or tar file, unpacked to a folder of that name (the file's, if none is given).
@@ -255,7 +269,7 @@ class StreamExecutionEnvironment:
         a relative path, since it is in the workers' working directory. Modules in it can be imported by
         ``target_dir.module``.
         """
-        self._dependencies = self._dependencies.with_archive(archive_path, target_dir)
+        self.dependencies = self.dependencies.with_archive(archive_path, target_dir)
 
     def set_python_executable(self, python_exec: str) -> None:
         """Accepts the Python that workers run with, and refuses others: it is chosen by what starts the program."""
@@ -263,7 +277,7 @@ class StreamExecutionEnvironment:
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
         """Ships a file or folder. ``runtime_context.get_distributed_cache().get_file(name)`` says where it is."""
-        self._dependencies = self._dependencies.with_cached_file(name, file_path, executable)
+        self.dependencies = self.dependencies.with_cached_file(name, file_path, executable)
 
     # Sources
 
@@ -419,7 +433,7 @@ class StreamExecutionEnvironment:
         # Once more: the settings of tables, for one, are set one by one.
         check_durations(self._configuration)
         graph = self._job_graph()
-        mode = self._mode or RuntimeExecutionMode.STREAMING
+        mode = self._mode
         if mode is RuntimeExecutionMode.AUTOMATIC:
             mode = RuntimeExecutionMode.BATCH if graph.graph.bounded else RuntimeExecutionMode.STREAMING
         if mode is RuntimeExecutionMode.BATCH and not graph.graph.bounded:
@@ -436,5 +450,5 @@ class StreamExecutionEnvironment:
             configuration=Configuration(self._configuration),
             state_backend=self._state_backend,
             job_parameters=dict(self._config.get_global_job_parameters()),
-            dependencies=self._dependencies.configured(self._configuration),
+            dependencies=self.dependencies.configured(self._configuration),
         )

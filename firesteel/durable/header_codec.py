@@ -6,7 +6,7 @@ import pickle
 from functools import lru_cache
 from typing import Any
 
-from firesteel.common._types.base import PickledBytesTypeInfo
+from firesteel.common.type_system.base import PickledBytesTypeInfo
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.durable.cells import HEADER, PROTOCOL, damaged, decode, encode
 from firesteel.durable.former import header_of_version_1

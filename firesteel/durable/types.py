@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from firesteel.common._types.basic import BasicType, BasicTypeInfo
-from firesteel.common._types.composite import RowTypeInfo, TupleTypeInfo
-from firesteel.common._types.containers import (
+from firesteel.common.type_system.basic import BasicType, BasicTypeInfo
+from firesteel.common.type_system.composite import RowTypeInfo, TupleTypeInfo
+from firesteel.common.type_system.containers import (
     BasicArrayTypeInfo,
     ListTypeInfo,
     MapTypeInfo,
     ObjectArrayTypeInfo,
     PrimitiveArrayTypeInfo,
 )
-from firesteel.common._types.temporal import LocalTimeTypeInfo, SqlTimeTypeInfo
+from firesteel.common.type_system.temporal import LocalTimeTypeInfo, SqlTimeTypeInfo
 from firesteel.common.typeinfo import TypeInformation, Types
 
 __all__ = ["type_from_json", "type_to_json"]

@@ -38,7 +38,7 @@ def session_of(env: Any = None) -> SparkSession:
             f"A graph's env is a SparkSession or a StreamExecutionEnvironment, got {short_repr(env)} "
             f"({type(env).__name__})."
         )
-    settings = Settings.of(env._configuration)
+    settings = Settings.of(env.get_configuration())
     if settings.master == "memory":
         raise ConfigurationError(
             "Graphs run on Spark: firesteel.master should be local or a Spark master, got 'memory'."

@@ -73,7 +73,7 @@ class StreamTableEnvironment(TableEnvironment):
         self._stream_names: dict[str, int] = {}
         self._tables_of_streams: dict[str, int] = {}
         """How many tables were made of each stream, by its uid."""
-        self._config.add_configuration(env._configuration)
+        self._config.add_configuration(env.get_configuration())
 
     @staticmethod
     def create(  # type: ignore[override]
@@ -85,7 +85,7 @@ class StreamTableEnvironment(TableEnvironment):
         env = stream_execution_environment or StreamExecutionEnvironment.get_execution_environment()
         if environment_settings is not None:
             return StreamTableEnvironment(env, environment_settings)
-        streaming = env._mode is None or is_streaming(env._mode.name)
+        streaming = is_streaming(env.get_runtime_mode().name)
         settings = EnvironmentSettings.in_streaming_mode() if streaming else EnvironmentSettings.in_batch_mode()
         made = StreamTableEnvironment(env, settings)
         # As in Flink, which prints by the settings and runs in the mode of the streams.
@@ -154,7 +154,7 @@ class StreamTableEnvironment(TableEnvironment):
     def _path_of(self, stream: DataStream) -> tuple[str]:
         """A name for a table of a stream. State is found again by it: where the stream has a uid, it has that of the
         stream, so that it does not depend on which tables were made before."""
-        uid = stream._node.uid
+        uid = stream.transformation.uid
         if uid is None:
             self._anonymous += 1
             return (f"*anonymous_datastream_source${self._anonymous}*",)
@@ -269,7 +269,7 @@ class StreamTableEnvironment(TableEnvironment):
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Sinks of the stream program wait for its own execute()."""
-        program = self._stream_env._program
+        program = self._stream_env.program
         waiting = program.set_sinks_aside()
         try:
             yield
@@ -310,7 +310,7 @@ def _not_before(row: Any) -> bool:
 
 def _singles(stream: DataStream) -> DataStream:
     """Records as rows of one column, in the order in which they come."""
-    node, rows = stream._node, stream.map(as_map(_single))
+    node, rows = stream.transformation, stream.map(as_map(_single))
     parallelism = node.parallelism if node.parallel else 1
     return rows if parallelism is None else rows.set_parallelism(parallelism)
 

@@ -355,7 +355,7 @@ class TableEnvironment(FunctionNames):
     def _planner(self) -> tuple[StreamExecutionEnvironment, Planner]:
         configuration = Configuration(self._config.get_configuration())
         env = StreamExecutionEnvironment(configuration)
-        env._dependencies = self._needed._dependencies
+        env.dependencies = self._needed.dependencies
         mini_batch = configuration.get_boolean("table.exec.mini-batch.enabled", False)
         planner = Planner(env, self._config.get_local_timezone(), mini_batch, self._state_ttl())
         planner.bundle_size = self._bundle_size()
@@ -375,7 +375,7 @@ class TableEnvironment(FunctionNames):
         from firesteel.table.batch.execution import executor_of
 
         configuration = Configuration(self._config.get_configuration())
-        return executor_of(configuration, self._config.get_local_timezone(), self._needed._dependencies)
+        return executor_of(configuration, self._config.get_local_timezone(), self._needed.dependencies)
 
     def _run_query(self, plan: Plan) -> TableResult:
         set_async_options(plan, self._config.get_configuration())
@@ -384,7 +384,7 @@ class TableEnvironment(FunctionNames):
             batches = CloseableIterator(iter(rows), _nothing)
             return TableResult(plan.row_type, batches=batches, changes=self._prints_kinds, **self._shown())
         _, planner = self._planner()
-        batches, client = planner.stream(plan)._execute_and_collect(self._job_name("collect"))
+        batches, client = planner.stream(plan).collect_with_client(self._job_name("collect"))
         return TableResult(plan.row_type, batches=batches, client=client, **self._shown())
 
     def _shown(self) -> dict[str, Any]:
@@ -446,7 +446,7 @@ class TableEnvironment(FunctionNames):
 
         configuration = Configuration(self._config.get_configuration())
         set_async_options(plan, configuration)
-        return frame_of_plan(plan, configuration, self._config.get_local_timezone(), self._needed._dependencies)
+        return frame_of_plan(plan, configuration, self._config.get_local_timezone(), self._needed.dependencies)
 
     def _to_pandas(self, plan: Plan) -> pd.DataFrame:
         from firesteel.table.to_pandas import final_frame

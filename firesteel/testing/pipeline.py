@@ -88,7 +88,7 @@ def _collect(env: StreamExecutionEnvironment, streams: Sequence[DataStream], res
 
 def _start(env: StreamExecutionEnvironment, restarts: int) -> EngineJob:
     submission = env._submission("test")
-    env._program.forget_sinks()
+    env.program.forget_sinks()
     if restarts:
         strategy = {
             "restart-strategy.type": "fixed-delay",

@@ -17,8 +17,8 @@ import format_cases
 import pytest
 
 from firesteel.common import Row, Types
-from firesteel.common._types.javatext import java_double, java_float, java_instant, java_timestamp, to_float32
 from firesteel.common.time import Instant
+from firesteel.common.type_system.javatext import java_double, java_float, java_instant, java_timestamp, to_float32
 from firesteel.datastream.formats import avro as avro_formats
 from firesteel.datastream.formats import csv as csv_formats
 from firesteel.datastream.formats import json as json_formats

@@ -14,10 +14,12 @@ import rulebook.operators
 from kit import BATCH, FOREVER, STREAMING, ascending, first
 from savepointkit import Halves
 
+import firesteel
 from firesteel.common import Types, WatermarkStrategy
 from firesteel.datastream import OutputTag, RuntimeContext, StreamExecutionEnvironment
 from firesteel.datastream.operators import Records, StreamOperator, handles
 from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.durable.state_tables import OperatorTables
 from firesteel.errors import JobExecutionError, ProgramError
 from firesteel.testing import ListSource, OneInputHarness, Record, Watermark
 
@@ -179,6 +181,31 @@ def test_the_library_uses_public_names_only() -> None:
                 assert not node.attr.startswith("_") or node.attr.endswith("__")
 
 
+@pytest.mark.parametrize("library", ["cep", "gelly", "table"])
+def test_libraries_of_ours_know_nothing_private_of_streams(library: str) -> None:
+    """What another library would need, too, is public."""
+    room = Path(firesteel.__file__).parent
+    of_streams = _private_names(room / "datastream") - _private_names(room / library)
+    for file in (room / library).rglob("*.py"):
+        used = {node.attr for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Attribute)}
+        assert not used & of_streams, file
+
+
+def _private_names(room: Path) -> set[str]:
+    """Attributes and methods that begin with ``_`` and are set or defined by the classes of a room."""
+    names: set[str] = set()
+    for file in room.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                names.add(node.attr)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                names.add(node.target.id)
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                names.add(node.name)
+    # Not those of named tuples, which are public.
+    return {name for name in names if name.startswith("_") and not name.endswith("__") and name != "_fields"}
+
+
 # What is refused, and how
 
 
@@ -243,6 +270,12 @@ def test_a_spec_without_an_operator_is_refused_where_the_program_is_built(make_e
             stream.transform("unknown", spec)
     with pytest.raises(ProgramError, match=r"the class Scale itself. Pass an instance"):
         stream.connect(stream).transform("unknown", rulebook.Scale)
+
+
+def test_only_operators_of_transform_say_how_their_state_is_shown(make_env: Any) -> None:
+    stream = make_env().from_collection([1]).map(str).name("Text")
+    with pytest.raises(ProgramError, match=r"show_state_as\(\) is for operators of transform\(\); 'Text' is none"):
+        stream.show_state_as(OperatorTables("rows", (), ()))
 
 
 def test_what_can_be_registered() -> None:

@@ -140,7 +140,7 @@ def test_batch_keeps_nothing_of_keys_that_are_done(backend: str, monkeypatch: py
     env.set_parallelism(1)
     records = [("k" + str(n), n, n * 7 % 100) for n in range(50)]
     keyed(env, records).window(SLIDING).trigger(CountTrigger.of(100)).process(Show3()).print()
-    graph = build_job_graph(build_stream_graph(env._program, 1))
+    graph = build_job_graph(build_stream_graph(env.program, 1))
     tables = table_factory(Configuration.from_dict({"state.backend.type": backend}), None, graph)
     job = pickle_job(JobSpec("id", "job", graph, batch_mode=True, tables=tables)).load()
     (share,) = Coordinator(graph, Settings(), "").everything()

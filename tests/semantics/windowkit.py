@@ -156,7 +156,7 @@ class Stage:
         env = StreamExecutionEnvironment.get_execution_environment(Configuration())
         env.set_parallelism(parallelism)
         case.build(env)._sink("Collect", CollectSpec("results"))
-        graph = build_job_graph(build_stream_graph(env._program, parallelism))
+        graph = build_job_graph(build_stream_graph(env.program, parallelism))
         tables = table_factory(Configuration.from_dict({"state.backend.type": backend}), None, graph)
         self.job = JobSpec("id", "job", graph, tables=tables)
         self.payload = pickle_job(self.job)

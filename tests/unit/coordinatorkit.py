@@ -49,7 +49,7 @@ def coordinator(
 ) -> Coordinator:
     env = StreamExecutionEnvironment.get_execution_environment()
     build(env)
-    graph = build_job_graph(build_stream_graph(env._program, parallelism))
+    graph = build_job_graph(build_stream_graph(env.program, parallelism))
     return Coordinator(
         graph,
         settings or Settings(),

@@ -22,7 +22,7 @@ def environment(parallelism: int | None = 2, **settings: str) -> StreamExecution
 
 def graph_of(env: StreamExecutionEnvironment) -> JobGraph:
     longest = env.get_max_parallelism()
-    stream_graph = build_stream_graph(env._program, env.get_parallelism(), longest if longest > 0 else None)
+    stream_graph = build_stream_graph(env.program, env.get_parallelism(), longest if longest > 0 else None)
     return build_job_graph(stream_graph)
 
 

@@ -29,7 +29,7 @@ def graph(reduces: int = 1) -> JobGraph:
     for _ in range(reduces):
         stream = stream.key_by(lambda n: n).reduce(max)
     stream.print()
-    return build_job_graph(build_stream_graph(env._program, 1))
+    return build_job_graph(build_stream_graph(env.program, 1))
 
 
 def tables(chosen: StateBackend | None = None, reduces: int = 1, **settings: str) -> Any:

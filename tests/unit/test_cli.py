@@ -81,7 +81,7 @@ def test_values_may_hold_spaces_and_equals_signs(program, capsys: pytest.Capture
     text = """\
 from firesteel.datastream import StreamExecutionEnvironment
 env = StreamExecutionEnvironment.get_execution_environment()
-print(env._configuration.get_string("spark.driver.extraJavaOptions", "missing"))
+print(env.get_configuration().get_string("spark.driver.extraJavaOptions", "missing"))
 """
     assert main(["run", "-D", "spark.driver.extraJavaOptions=-Da=b -Dc=d", program(text)]) == 0
     assert capsys.readouterr().out == "-Da=b -Dc=d\n"
@@ -94,7 +94,7 @@ def test_inherited_settings_stay_and_the_command_line_wins(
     text = """\
 from firesteel.datastream import StreamExecutionEnvironment
 env = StreamExecutionEnvironment.get_execution_environment()
-print(env.get_parallelism(), env._configuration.get_string("a.key", "lost"))
+print(env.get_parallelism(), env.get_configuration().get_string("a.key", "lost"))
 """
     assert main(["run", "-p", "2", program(text)]) == 0
     assert capsys.readouterr().out == "2 kept\n"

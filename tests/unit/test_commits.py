@@ -76,7 +76,7 @@ class Job:
         self.sinks = {name: RecordingSink(name, self.calls) for name in ("a", "b", "plain")}
         for name, sink in self.sinks.items():
             numbers.sink_to(sink).name(f"sink {name}").uid(name)
-        self.spec = JobSpec("id", "job", build_job_graph(build_stream_graph(env._program, 1)))
+        self.spec = JobSpec("id", "job", build_job_graph(build_stream_graph(env.program, 1)))
         self.ids = {node.uid: node.id for node in self.spec.graph.graph.nodes.values()}
         self.commits = Commits(self.spec)
 

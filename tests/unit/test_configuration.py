@@ -74,7 +74,7 @@ def test_durations_are_checked_before_a_job_runs(key: str, newer: str) -> None:
         StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict({key: "abc"}))
     env = StreamExecutionEnvironment.get_execution_environment()
     env.from_collection([1]).print()
-    env._configuration.set_string(key, "abc")
+    env.get_configuration().set_string(key, "abc")
     with pytest.raises(ConfigurationError, match=text):
         env._submission("orders")
     assert newer in DURATIONS

@@ -35,7 +35,7 @@ class Driver:
         from firesteel.graph.specs import CollectSpec
 
         numbers._sink("Collect", CollectSpec("channel"))
-        job = JobSpec("id", "job", build_job_graph(build_stream_graph(env._program, 1)))
+        job = JobSpec("id", "job", build_job_graph(build_stream_graph(env.program, 1)))
         self.ids = {node.name: node.id for node in job.graph.graph.nodes.values()}
         self.logged: list[tuple[int, dict[int, list[Any]]]] = []
         self.inbox = Inbox(job, self.log)

@@ -148,7 +148,7 @@ class TestBatches:
     ) -> Coordinator:
         env = StreamExecutionEnvironment.get_execution_environment()
         build(env)
-        graph = build_job_graph(build_stream_graph(env._program, 1))
+        graph = build_job_graph(build_stream_graph(env.program, 1))
         return Coordinator(graph, settings, directory, feedback)
 
     def test_what_a_source_knows_of_its_bytes(self) -> None:
@@ -256,7 +256,7 @@ def pickle_of(value: Any) -> bytes:
 def job() -> JobSpec:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.from_collection([1]).print()
-    return JobSpec("id", "job", build_job_graph(build_stream_graph(env._program, 1)))
+    return JobSpec("id", "job", build_job_graph(build_stream_graph(env.program, 1)))
 
 
 class OutOfMemory:

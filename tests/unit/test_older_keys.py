@@ -73,7 +73,7 @@ def test_directories(tmp_path: Any) -> None:
     for key in ("execution.checkpointing.savepoint-dir", "state.savepoints.dir", "savepoints.state.backend.fs.dir"):
         env = env_of(**{key: str(tmp_path)})
         assert env.get_default_savepoint_directory() == str(tmp_path)
-        assert str(new_place(None, env._configuration, "job").address).startswith(str(tmp_path))
+        assert str(new_place(None, env.get_configuration(), "job").address).startswith(str(tmp_path))
 
 
 def test_checkpoints() -> None:

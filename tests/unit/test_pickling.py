@@ -24,7 +24,7 @@ LOCK = threading.Lock()
 def job_of(build: Any) -> JobSpec:
     env = StreamExecutionEnvironment.get_execution_environment()
     build(env.from_collection([1]))
-    return JobSpec("id", "job", build_job_graph(build_stream_graph(env._program, 1)))
+    return JobSpec("id", "job", build_job_graph(build_stream_graph(env.program, 1)))
 
 
 def refusal(build: Any) -> str:
@@ -152,7 +152,7 @@ from firesteel.graph.stream_graph import build_stream_graph
 from firesteel.runtime.job_spec import JobSpec
 env = StreamExecutionEnvironment.get_execution_environment()
 env.from_collection([Click("a", 1)]).map(Double()).print()
-payload = pickle_job(JobSpec("id", "job", build_job_graph(build_stream_graph(env._program, 1))))
+payload = pickle_job(JobSpec("id", "job", build_job_graph(build_stream_graph(env.program, 1))))
 pickle.dump(payload, open(sys.argv[1], "wb"))
 """
 )

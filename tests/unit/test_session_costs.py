@@ -53,7 +53,7 @@ class Task:
         env = StreamExecutionEnvironment.get_execution_environment(Configuration())
         env.set_parallelism(1)
         build(env)._sink("Collect", CollectSpec("results"))
-        graph = build_job_graph(build_stream_graph(env._program, 1))
+        graph = build_job_graph(build_stream_graph(env.program, 1))
         tables = table_factory(Configuration.from_dict(settings), None, graph)
         self.task = StageTask(JobSpec("id", "job", graph, tables=tables), 1, 0)
         self.exchanges = [exchange for exchange in graph.exchanges if exchange.to_stage == 1]

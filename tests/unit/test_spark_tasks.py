@@ -46,7 +46,7 @@ def _fresh() -> Iterator[None]:
 def payload(job_id: str, line: Lifeline | None = None) -> JobPayload:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.from_collection([1]).map(Life()).print()
-    graph = build_job_graph(build_stream_graph(env._program, 1))
+    graph = build_job_graph(build_stream_graph(env.program, 1))
     packed = pickle_job(JobSpec(job_id, "job", graph))
     return JobPayload(job_id, (), packed.pickled, line.address if line else None)
 

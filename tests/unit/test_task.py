@@ -94,7 +94,7 @@ class Run:
     def __init__(self, build: Any, parallelism: int = 2, batch: int = 10) -> None:
         env = StreamExecutionEnvironment.get_execution_environment()
         build(env)
-        graph = build_job_graph(build_stream_graph(env._program, parallelism))
+        graph = build_job_graph(build_stream_graph(env.program, parallelism))
         self.job = JobSpec("id", "job", graph)
         self.payload = pickle_job(self.job)
         ticks = iter(range(1000, 10**6, 1000))

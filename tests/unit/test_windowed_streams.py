@@ -112,7 +112,7 @@ def keyed(stream: DataStream) -> KeyedStream:
 
 
 def spec_of(stream: DataStream) -> Any:
-    return stream._node.spec
+    return stream.transformation.spec
 
 
 class TestKeyedWindows:
@@ -187,7 +187,7 @@ class TestKeyedWindows:
         assert sink["stage"] == window["stage"] == 1
 
     def test_it_remembers_the_users_line(self, keyed: KeyedStream) -> None:
-        assert keyed.window(TUMBLING).reduce(add)._node.built_at.file == __file__
+        assert keyed.window(TUMBLING).reduce(add).transformation.built_at.file == __file__
 
 
 class TestWindowsOfAll:
@@ -321,7 +321,7 @@ class TestWindowJoins:
     def test_keys_of_either_stream(self, stream: DataStream, env: StreamExecutionEnvironment) -> None:
         numbers = env.from_collection([1])
         result = stream.join(numbers).where(first).equal_to(str).window(TUMBLING).apply(Pairs())
-        selector = pickle.loads(pickle.dumps(result._node.inputs[0].partitioning.selector))
+        selector = pickle.loads(pickle.dumps(result.transformation.inputs[0].partitioning.selector))
         assert (selector.get_key((0, ("a", 1))), selector.get_key((1, 7))) == ("a", "7")
 
     def test_settings_reach_the_window(self, stream: DataStream) -> None:

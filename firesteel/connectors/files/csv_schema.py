@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from firesteel.common._types.basic import BasicType, BasicTypeInfo
-from firesteel.common._types.containers import ListTypeInfo, MapTypeInfo
+from firesteel.common.type_system.basic import BasicType, BasicTypeInfo
+from firesteel.common.type_system.containers import ListTypeInfo, MapTypeInfo
 from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.connectors.files.csv_files import CsvColumn, CsvFileSchema
 from firesteel.connectors.formats.csv_lines import single_character

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from firesteel.common._types.javatext import java_double, java_float, to_float32
+from firesteel.common.type_system.javatext import java_double, java_float, to_float32
 from firesteel.connectors.formats.json_writing import quoted
 
 __all__ = ["avro_json_reader", "avro_json_writer"]

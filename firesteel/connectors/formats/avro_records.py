@@ -7,8 +7,8 @@ import json
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from firesteel.common._types.base import TypeInformation, expected
-from firesteel.common._types.codegen import Scope
+from firesteel.common.type_system.base import TypeInformation, expected
+from firesteel.common.type_system.codegen import Scope
 from firesteel.common.types import Row
 from firesteel.connectors.formats.avro_schemas import (
     Definitions,

@@ -8,8 +8,8 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-from firesteel.common._types.codegen import Scope, compile_expression
-from firesteel.common._types.composite import RowTypeInfo
+from firesteel.common.type_system.codegen import Scope, compile_expression
+from firesteel.common.type_system.composite import RowTypeInfo
 from firesteel.common.types import _make_row
 from firesteel.connectors.formats.avro_schemas import (
     Definitions,

@@ -53,7 +53,7 @@ def converting(
 
 def row_type_of(type_info: Any, what: str) -> Any:
     """The row type that a schema was given."""
-    from firesteel.common._types.composite import RowTypeInfo
+    from firesteel.common.type_system.composite import RowTypeInfo
 
     if not isinstance(type_info, RowTypeInfo):
         raise ProgramError(

@@ -7,17 +7,17 @@ import datetime
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from firesteel.common._types.basic import BasicType, BasicTypeInfo
-from firesteel.common._types.codegen import Scope, compile_expression
-from firesteel.common._types.composite import RowTypeInfo
-from firesteel.common._types.containers import (
+from firesteel.common.type_system.basic import BasicType, BasicTypeInfo
+from firesteel.common.type_system.codegen import Scope, compile_expression
+from firesteel.common.type_system.composite import RowTypeInfo
+from firesteel.common.type_system.containers import (
     BasicArrayTypeInfo,
     ListTypeInfo,
     ObjectArrayTypeInfo,
     PrimitiveArrayTypeInfo,
 )
-from firesteel.common._types.javatext import java_boolean, java_float, java_time, java_timestamp, to_float32
-from firesteel.common._types.temporal import (
+from firesteel.common.type_system.javatext import java_boolean, java_float, java_time, java_timestamp, to_float32
+from firesteel.common.type_system.temporal import (
     DateTypeInfo,
     InstantTypeInfo,
     LocalTimeTypeInfo,

@@ -12,19 +12,19 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from firesteel.common._types.basic import BasicType, BasicTypeInfo
-from firesteel.common._types.codegen import Scope, compile_expression
-from firesteel.common._types.composite import RowTypeInfo
-from firesteel.common._types.containers import ListTypeInfo, MapTypeInfo, PrimitiveArrayTypeInfo
-from firesteel.common._types.javatext import java_double, to_float32
-from firesteel.common._types.temporal import (
+from firesteel.common.time import Instant
+from firesteel.common.type_system.basic import BasicType, BasicTypeInfo
+from firesteel.common.type_system.codegen import Scope, compile_expression
+from firesteel.common.type_system.composite import RowTypeInfo
+from firesteel.common.type_system.containers import ListTypeInfo, MapTypeInfo, PrimitiveArrayTypeInfo
+from firesteel.common.type_system.javatext import java_double, to_float32
+from firesteel.common.type_system.temporal import (
     DateTypeInfo,
     InstantTypeInfo,
     LocalTimeTypeInfo,
     TimestampTypeInfo,
     TimeTypeInfo,
 )
-from firesteel.common.time import Instant
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.common.types import _make_row
 from firesteel.connectors.formats import texts

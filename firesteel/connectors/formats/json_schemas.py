@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from firesteel.common._types.base import TypeInformation
-from firesteel.common._types.basic import BasicType, BasicTypeInfo
+from firesteel.common.type_system.base import TypeInformation
+from firesteel.common.type_system.basic import BasicType, BasicTypeInfo
 from firesteel.common.typeinfo import Types
 from firesteel.errors import ProgramError, short_repr
 

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from json.encoder import encode_basestring
 from typing import Any
 
-from firesteel.common._types.basic import BasicType, BasicTypeInfo
-from firesteel.common._types.codegen import Scope, compile_expression
-from firesteel.common._types.composite import RowTypeInfo
-from firesteel.common._types.containers import ListTypeInfo, MapTypeInfo, PrimitiveArrayTypeInfo
-from firesteel.common._types.javatext import java_double, java_float, java_instant
-from firesteel.common._types.temporal import (
+from firesteel.common.type_system.basic import BasicType, BasicTypeInfo
+from firesteel.common.type_system.codegen import Scope, compile_expression
+from firesteel.common.type_system.composite import RowTypeInfo
+from firesteel.common.type_system.containers import ListTypeInfo, MapTypeInfo, PrimitiveArrayTypeInfo
+from firesteel.common.type_system.javatext import java_double, java_float, java_instant
+from firesteel.common.type_system.temporal import (
     DateTypeInfo,
     InstantTypeInfo,
     LocalTimeTypeInfo,

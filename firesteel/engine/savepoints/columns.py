@@ -15,10 +15,10 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from firesteel.common._types.basic import BasicType, BasicTypeInfo
-from firesteel.common._types.composite import RowTypeInfo, TupleTypeInfo
-from firesteel.common._types.containers import ListTypeInfo, MapTypeInfo, PrimitiveArrayTypeInfo
-from firesteel.common._types.temporal import LocalTimeTypeInfo, SqlTimeTypeInfo
+from firesteel.common.type_system.basic import BasicType, BasicTypeInfo
+from firesteel.common.type_system.composite import RowTypeInfo, TupleTypeInfo
+from firesteel.common.type_system.containers import ListTypeInfo, MapTypeInfo, PrimitiveArrayTypeInfo
+from firesteel.common.type_system.temporal import LocalTimeTypeInfo, SqlTimeTypeInfo
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.common.types import Row
 from firesteel.durable.cells import PROTOCOL

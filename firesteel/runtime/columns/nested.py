@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from firesteel.common._types.keys import NAN, as_key, plain
 from firesteel.common.time import Instant
+from firesteel.common.type_system.keys import NAN, as_key, plain
 from firesteel.common.types import Row, _make_row
 
 __all__ = ["arrow_column", "encode_nested", "for_arrow", "for_programs", "from_plain", "is_nested", "plain"]

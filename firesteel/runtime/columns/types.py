@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from firesteel.common._types.codegen import Scope
+from firesteel.common.type_system.codegen import Scope
 from firesteel.common.typeinfo import TypeInformation
 
 __all__ = ["ColumnsType"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from firesteel.common._types.basic import BasicType, BasicTypeInfo
-from firesteel.common._types.composite import RowTypeInfo
+from firesteel.common.type_system.basic import BasicType, BasicTypeInfo
+from firesteel.common.type_system.composite import RowTypeInfo
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.common.types import Row
 from firesteel.runtime.state.schema import StateSchema

@@ -28,7 +28,7 @@ def check_plan(plan: Plan, configuration: Configuration) -> None:
         raise NotSupportedError("Not supported yet in batch mode: FOR SYSTEM_TIME AS OF an event time.")
     if isinstance(plan, Scan) and isinstance(plan.table, DeclaredTable):
         stream = table_stream(plan, configuration)
-        specs = [node.spec for node in stream.get_execution_environment()._program.nodes()]
+        specs = [node.spec for node in stream.get_execution_environment().program.nodes()]
         if any(isinstance(each, SourceSpec) and each.enumerator and not each.enumerator.bounded for each in specs):
             connector = plan.table.options.get("connector")
             ends = " Set 'number-of-rows', or the end of a sequence." if connector == "datagen" else ""

@@ -50,7 +50,7 @@ class MemoryExecutor:
         sort = calc.input if isinstance(calc.input, Sort) else None
         below = as_stream(sort.input if sort is not None else plan)
         env = StreamExecutionEnvironment(Configuration(self._configuration))
-        env._dependencies = self._dependencies
+        env.dependencies = self._dependencies
         planner = Planner(env, self._time_zone, mini_batch=True)
         planner.whole_groups = True
         with planner.stream(below).execute_and_collect(name) as batches:

@@ -34,7 +34,7 @@ _PAUSE = 0.02
 
 def read_table(translator: Translator, scan: Scan) -> DataFrame | None:
     """The rows of a table that is nothing but a source of insertions; None for others."""
-    spec = table_stream(scan, translator.configuration)._node.spec
+    spec = table_stream(scan, translator.configuration).transformation.spec
     if not isinstance(spec, SourceSpec) or declared_changes(scan.table, scan.path) is not Changes.INSERT:
         return None
     assert spec.enumerator is not None

@@ -72,10 +72,11 @@ def streams_read(plan: Plan, env: StreamExecutionEnvironment) -> Plan:
 
 
 def _final(scan: Scan, env: StreamExecutionEnvironment) -> tuple[pa.RecordBatch, ...]:
-    mode, env._mode = env._mode, RuntimeExecutionMode.BATCH
+    mode = env.get_runtime_mode()
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     try:
         with scan.table.stream.execute_and_collect(scan.path[-1]) as batches:
             rows = final_rows(list(batches), schema_of(scan))
     finally:
-        env._mode = mode
+        env.set_runtime_mode(mode)
     return tuple(rows.to_batches())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from firesteel.common._types.keys import plain, unique_pairs
+from firesteel.common.type_system.keys import plain, unique_pairs
 from firesteel.errors import FailureKind, ProgramError
 from firesteel.table.functions.evaluation import EvaluationContext, as_array
 from firesteel.table.functions.registry import Datum, Function, Signature, register

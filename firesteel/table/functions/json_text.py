@@ -8,7 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from firesteel.common._types.jsontext import json_moment, write_json
+from firesteel.common.type_system.jsontext import json_moment, write_json
 from firesteel.errors import FailureKind, ProgramError
 from firesteel.table.types.data_types import (
     ArrayType,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from firesteel.common._types.javatext import java_double, java_float
+from firesteel.common.type_system.javatext import java_double, java_float
 from firesteel.table.functions.evaluation import EvaluationContext, as_array
 from firesteel.table.functions.json_text import json_value_of
 from firesteel.table.functions.registry import Datum, Function, Signature, register

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from firesteel.common._types.javatext import java_double, java_float
+from firesteel.common.type_system.javatext import java_double, java_float
 from firesteel.table.types.data_types import (
     ArrayType,
     BinaryType,

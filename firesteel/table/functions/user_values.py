@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from firesteel.common._types.keys import as_key
+from firesteel.common.type_system.keys import as_key
 from firesteel.common.types import Row, _make_row
 from firesteel.table.data_view import ListView, MapView
 from firesteel.table.functions.decimals import WIDE

@@ -61,11 +61,9 @@ Described = tuple[StoredRow, list[StateTable]]
 
 def described(stream: DataStream, plan: Plan) -> DataStream:
     """The stream of an operator that runs a part of a plan, with how its state is shown."""
-    node = stream._env._program.get(stream._id)
-    if isinstance(node.spec, TransformSpec):
-        tables = state_tables(node.spec.spec, plan, node.name)
-        stream._env._program.change(stream._id, spec=replace(node.spec, tables=tables))
-    return stream
+    spec = stream.transformation.spec
+    tables = state_tables(spec.spec, plan, stream.get_name()) if isinstance(spec, TransformSpec) else None
+    return stream if tables is None else stream.show_state_as(tables)
 
 
 def state_tables(spec: Any, plan: Plan, operator: str) -> OperatorTables | None:

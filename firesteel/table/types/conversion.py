@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
-from firesteel.common._types.keys import as_key
+from firesteel.common.type_system.keys import as_key
 from firesteel.common.types import Row
 from firesteel.errors import ProgramError, TypeMismatchError, short_repr
 from firesteel.table.types.arrow import arrow_type

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from firesteel.common._types.javatext import java_float as float_text
+from firesteel.common.type_system.javatext import java_float as float_text
 from firesteel.connectors.formats import texts
 from firesteel.connectors.formats.json_writing import double_text
 from firesteel.errors import ConfigurationError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from firesteel.common._types.jsontext import write_json
+from firesteel.common.type_system.jsontext import write_json
 from firesteel.errors import ProgramError
 from firesteel.runtime.operators.table.accumulators import (
     Accumulator,

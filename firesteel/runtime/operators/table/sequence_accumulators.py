@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from firesteel.common._types.keys import plain, unique_pairs
+from firesteel.common.type_system.keys import plain, unique_pairs
 from firesteel.runtime.columns.scans import Segments
 from firesteel.runtime.operators.table.accumulators import (
     Accumulator,

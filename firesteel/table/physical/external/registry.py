@@ -33,7 +33,7 @@ def _generated(reading: Reading) -> DataStream:
 def _printed(writing: Writing) -> None:
     lines = writing.stream.transform("RowsAsText", RowsAsText(writing.types), Types.STRING())
     printed = lines.print(writing.options.text("print-identifier")).name(f"{writing.options.path}: print")
-    if not lines._node.parallel:
+    if not lines.transformation.parallel:
         # Changes of one subtask are printed in their order.
         printed.set_parallelism(1)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from firesteel.common._types.base import ALWAYS, TypeInformation, expected
-from firesteel.common._types.basic import BasicType, BasicTypeInfo
-from firesteel.common._types.codegen import Scope
+from firesteel.common.type_system.base import ALWAYS, TypeInformation, expected
+from firesteel.common.type_system.basic import BasicType, BasicTypeInfo
+from firesteel.common.type_system.codegen import Scope
 from firesteel.errors import ProgramError, short_repr
 
 __all__ = [

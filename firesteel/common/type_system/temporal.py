@@ -7,11 +7,11 @@ from collections.abc import Callable, Hashable
 from enum import Enum
 from typing import Any
 
-from firesteel.common._types.base import ALWAYS, TypeInformation, expected, java_text
-from firesteel.common._types.basic import BasicType, BasicTypeInfo
-from firesteel.common._types.codegen import Scope
-from firesteel.common._types.javatext import java_instant, java_time, java_timestamp
 from firesteel.common.time import Instant
+from firesteel.common.type_system.base import ALWAYS, TypeInformation, expected, java_text
+from firesteel.common.type_system.basic import BasicType, BasicTypeInfo
+from firesteel.common.type_system.codegen import Scope
+from firesteel.common.type_system.javatext import java_instant, java_time, java_timestamp
 
 __all__ = [
     "DateTypeInfo",

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from typing import Any, ClassVar
 
-from firesteel.common._types.codegen import Scope, compile_expression
+from firesteel.common.type_system.codegen import Scope, compile_expression
 from firesteel.errors import ProgramError, short_repr
 
 __all__ = ["ALWAYS", "PickledBytesTypeInfo", "TypeInformation", "expected"]

@@ -6,8 +6,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from firesteel.common._types.base import ALWAYS, TypeInformation, expected
-from firesteel.common._types.codegen import Scope, compile_expression
+from firesteel.common.type_system.base import ALWAYS, TypeInformation, expected
+from firesteel.common.type_system.codegen import Scope, compile_expression
 from firesteel.common.types import Row, RowKind, _make_row
 from firesteel.errors import ProgramError, short_repr
 

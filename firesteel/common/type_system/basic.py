@@ -8,9 +8,9 @@ from collections.abc import Callable, Hashable
 from enum import Enum
 from typing import Any
 
-from firesteel.common._types.base import TypeInformation, expected
-from firesteel.common._types.codegen import Scope
-from firesteel.common._types.javatext import (
+from firesteel.common.type_system.base import TypeInformation, expected
+from firesteel.common.type_system.codegen import Scope
+from firesteel.common.type_system.javatext import (
     java_boolean,
     java_double,
     java_float,

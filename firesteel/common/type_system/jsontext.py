@@ -9,7 +9,7 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from firesteel.common._types.javatext import java_double
+from firesteel.common.type_system.javatext import java_double
 
 __all__ = ["json_moment", "quoted", "write_json"]
 
