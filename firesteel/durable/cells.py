@@ -30,6 +30,7 @@ content]. The timer of a session's end may be earlier than that end: whoever fir
 
 from __future__ import annotations
 
+import io
 import pickle
 import struct
 from typing import Any, Final
@@ -44,6 +45,7 @@ __all__ = [
     "PROTOCOL",
     "SEGMENT",
     "TIMERS",
+    "FormerUnpickler",
     "broadcast_prefix",
     "damaged",
     "decode",
@@ -69,6 +71,18 @@ PIECE: Final = struct.Struct(">I")
 
 _LIST = b"\0\0o"
 
+_MOVED: Final = {"firesteel.common._types.": "firesteel.common.type_system."}
+"""Where modules are now whose paths stand in pickles of version 1."""
+
+
+class FormerUnpickler(pickle.Unpickler):
+    """Reads pickles that name classes by paths of version 1."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        for before, now in _MOVED.items():
+            module = now + module.removeprefix(before) if module.startswith(before) else module
+        return super().find_class(module, name)
+
 
 def encode(content: Any) -> bytes:
     """The bytes of a cell."""
@@ -82,7 +96,10 @@ def decode(cell: bytes, where: bytes) -> Any:
     [1, 2]
     """
     try:
-        return pickle.loads(cell)
+        try:
+            return pickle.loads(cell)
+        except ModuleNotFoundError:
+            return FormerUnpickler(io.BytesIO(cell)).load()
     except MemoryError:
         raise
     except Exception as error:

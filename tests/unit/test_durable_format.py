@@ -26,7 +26,7 @@ from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.files.ledger import Ledger
 from firesteel.connectors.record_log import RecordLog
 from firesteel.durable import names
-from firesteel.durable.cells import HEADER, encode
+from firesteel.durable.cells import HEADER, FormerUnpickler, encode
 from firesteel.durable.folder import checked_feedback, checked_offset, decode_commits, decode_job, encode_job
 from firesteel.durable.header_codec import decode_header, encode_header
 from firesteel.durable.headers import OperatorHeader, StateHeader, StateSchema, StoreHeader, TablesHeader
@@ -114,7 +114,7 @@ def test_a_users_type_comes_back() -> None:
 # No class of the package stands in it by its module path
 
 
-class _Globals(pickle.Unpickler):
+class _Globals(FormerUnpickler):
     """Notes what a pickle names."""
 
     def __init__(self, content: io.BytesIO) -> None:
