@@ -1,8 +1,8 @@
 """Headers of stores that were written before version 2 of the format: nested dicts, with objects of ours in them.
 
 The pickles of that time name classes by their module paths, and so do the cells beside the header. These paths must
-therefore lead somewhere as long as version 1 is read: :mod:`firesteel.durable.cells` knows where modules have moved. The
-golden data of version 1 is among the tests.
+therefore lead somewhere as long as version 1 is read: :mod:`firesteel.durable.cells` knows where modules have moved.
+The golden data of version 1 is among the tests.
 """
 
 from __future__ import annotations
