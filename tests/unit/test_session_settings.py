@@ -28,7 +28,7 @@ from firesteel.engine.spark.context import (
     start_spark,
     with_master,
 )
-from firesteel.engine.spark.session_settings import FILE_MANAGER, WORKER_MODULE, session_settings
+from firesteel.engine.spark.session_settings import FILE_MANAGER, REQUIRED, WORKER_MODULE, session_settings
 from firesteel.errors import ConfigurationError, SetupError
 from firesteel.testing import ListSource
 
@@ -218,6 +218,20 @@ def test_the_file_manager_is_for_local_folders() -> None:
     assert session_settings({}, {key: "theirs"}, local=True, local_files=True)[key] == "theirs"
 
 
+UNSAFE = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "true",
+    "spark.sql.streaming.stateStore.providerClass": "theirs.Provider",
+}
+
+
+def test_a_job_cannot_have_settings_with_which_it_would_be_wrong() -> None:
+    assert UNSAFE.keys() == REQUIRED.keys()
+    made = session_settings({}, {**UNSAFE, "spark.sql.shuffle.partitions": "7"}, local=True, local_files=True)
+    assert made.items() >= REQUIRED.items()
+    assert made["spark.sql.shuffle.partitions"] == "7"
+
+
 class FakeSession:
     """A session with settings, for the pool of sessions."""
 
@@ -260,6 +274,22 @@ def test_a_session_serves_one_job_after_the_other(caplog: pytest.LogCaptureFixtu
     (warning,) = caplog.messages
     assert "no effect: spark.executor.memory, spark.sql.warehouse.dir." in warning
     assert "spark.sql.warehouse.dir" not in first.settings
+
+
+def test_a_job_is_told_which_of_its_settings_would_make_it_wrong(caplog: pytest.LogCaptureFixture) -> None:
+    started_with = {WORKER_MODULE[0]: WORKER_MODULE[1]}
+    conf = SimpleNamespace(getAll=lambda: list(started_with.items()))
+    fake = SimpleNamespace(master="local[2]", started_with=started_with, getConf=lambda: conf, _jvm=None)
+    sessions = session._Sessions(cast("SparkSession", FakeSession(fake, started_with)))
+    kept = {"spark.sql.ansi.enabled": "true", "spark.sql.adaptive.enabled": "False"}
+    sessions.take(Settings(spark=kept), local_files=True)
+    assert not caplog.records, "what is asked for is what jobs have"
+    taken = cast("FakeSession", sessions.take(Settings(spark=UNSAFE), local_files=True))
+    assert taken.settings.items() >= REQUIRED.items()
+    assert len(caplog.messages) == len(UNSAFE)
+    for (key, value), message in zip(sorted(UNSAFE.items()), caplog.messages, strict=True):
+        assert message.startswith(f"the setting {key}={value} of the job has no effect")
+        assert message.endswith(f"so jobs run with {REQUIRED[key]}.")
 
 
 def test_a_context_without_our_worker_module_is_told_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -27,7 +27,7 @@ from firesteel.engine.shipping import archive_of
 from firesteel.engine.spark.callbacks import not_a_failed_batch
 from firesteel.engine.spark.context import running_session, start_spark
 from firesteel.engine.spark.masters import is_local
-from firesteel.engine.spark.session_settings import FILE_MANAGER, WORKER_MODULE, session_settings
+from firesteel.engine.spark.session_settings import FILE_MANAGER, REQUIRED, WORKER_MODULE, overruled, session_settings
 from firesteel.engine.spark.warm_spark import reattach_spark
 
 __all__ = [
@@ -115,6 +115,7 @@ class _Sessions:
             if before.get(key) != value:
                 session.conf.set(key, value)
         self._made[session] = wanted
+        self._warn_of_overruled(settings.spark)
         self._warn_of_settings({key: value for key, value in settings.spark.items() if key not in wanted})
 
     def _warn_of_worker_module(self) -> None:
@@ -128,6 +129,16 @@ class _Sessions:
                 "application with %s=%s to have all that.",
                 key,
                 module,
+            )
+
+    @staticmethod
+    def _warn_of_overruled(asked: Mapping[str, str]) -> None:
+        for key in overruled(asked):
+            logger.warning(
+                "the setting %s=%s of the job has no effect: with it results would be wrong, so jobs run with %s.",
+                key,
+                asked[key],
+                REQUIRED[key],
             )
 
     def _warn_of_settings(self, asked: Mapping[str, str]) -> None:

@@ -19,6 +19,7 @@ __all__ = [
     "REQUIRED",
     "SESSION",
     "WORKER_MODULE",
+    "overruled",
     "session_settings",
 ]
 
@@ -69,7 +70,7 @@ REQUIRED = {
     # The coordinator says which batches there are.
     f"{_STREAMING}.noDataMicroBatches.enabled": "false",
 }
-"""Without these a job would be wrong: they win over what the context was started with."""
+"""Without these a job would be wrong: they win over what the context was started with and what the job asks for."""
 
 SESSION = {
     # Per batch only what changed of the state is uploaded.
@@ -112,6 +113,7 @@ def session_settings(
     context: Mapping[str, str], asked: Mapping[str, str], local: bool, local_files: bool
 ) -> dict[str, str]:
     """The settings of a session of our own: what the job asks for, then what the context was started with, then ours.
+    Those without which a job would be wrong come before all.
 
     ``local`` says whether tasks run on this machine, ``local_files`` whether the checkpoint is in a folder of it.
 
@@ -125,6 +127,15 @@ def session_settings(
     ours = {**SESSION, **(_LOCAL_SESSION if local else {}), **(dict([FILE_MANAGER]) if local_files else {})}
     return {
         **{key: value for key, value in ours.items() if key not in context},
-        **REQUIRED,
         **{key: value for key, value in asked.items() if key.startswith("spark.sql.")},
+        **REQUIRED,
     }
+
+
+def overruled(asked: Mapping[str, str]) -> list[str]:
+    """What a job asks for and cannot have, because it would be wrong with it.
+
+    >>> overruled({"spark.sql.adaptive.enabled": "true", "spark.sql.shuffle.partitions": "8"})
+    ['spark.sql.adaptive.enabled']
+    """
+    return sorted(key for key, value in REQUIRED.items() if asked.get(key, value).lower() != value.lower())
