@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 
 from firesteel.cluster.rest.calls import Cluster
 from firesteel.common import JobStatus
+from firesteel.datastream.checkpoint_config import INTERVAL, MIN_PAUSE
 from firesteel.engine.facade import (
     CheckpointStatistics,
     CheckpointSummary,
@@ -172,6 +173,17 @@ def test_exceptions_and_checkpoints(client: TestClient, job: str) -> None:
     tasks = client.get(f"/jobs/{job}/checkpoints/details/3").json()["tasks"]
     assert sorted(one["state_size"] for one in tasks.values()) == [0, 800]
     assert client.get(f"/jobs/{job}/checkpoints/details/9").status_code == 404
+
+
+def test_settings_under_flinks_older_keys(client: TestClient, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    launcher = cluster.supervisor.launcher
+    monkeypatch.setattr(launcher, "configuration", {"state.backend": "rocksdb", MIN_PAUSE: "4 s", INTERVAL: "5 s"})
+    monkeypatch.setattr(launcher, "restart", {"restart-strategy": "fixed-delay"})
+    base = f"/jobs/{submit(cluster).id}"
+    checkpoints = client.get(f"{base}/checkpoints/config").json()
+    assert (checkpoints["state_backend"], checkpoints["interval"]) == ("rocksdb", 5000)
+    assert checkpoints["min_pause"] == 0, "what has no effect is not shown as if it had"
+    assert client.get(f"{base}/config").json()["execution-config"]["restart-strategy"] == "fixed-delay"
 
 
 @pytest.mark.parametrize(

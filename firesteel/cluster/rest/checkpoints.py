@@ -8,9 +8,9 @@ from typing import Any
 
 from firesteel.cluster.rest.calls import Call, Endpoints, RestError
 from firesteel.cluster.views import JobView, Vertex
-from firesteel.common.parsing import parse_duration_ms
+from firesteel.common import Configuration
 from firesteel.engine.facade import CheckpointSummary
-from firesteel.errors import FiresteelError
+from firesteel.errors import ConfigurationError
 
 __all__ = ["ENDPOINTS", "checkpoint_config", "checkpoint_details", "checkpoints_of"]
 
@@ -107,19 +107,21 @@ def config(call: Call) -> Any:
 
 
 def checkpoint_config(view: JobView) -> dict[str, Any]:
-    known = view.row.configuration
-    retention = known.get("execution.checkpointing.externalized-checkpoint-retention", "").upper()
+    # By way of a Configuration, which finds settings under Flink's older keys.
+    known = Configuration.from_dict(view.row.configuration)
+    retention = known.get_string("execution.checkpointing.externalized-checkpoint-retention", "").upper()
     return {
-        "mode": known.get("execution.checkpointing.mode", "EXACTLY_ONCE").lower(),
-        "interval": _milliseconds(known.get("execution.checkpointing.interval"), 2**63 - 1),
-        "timeout": _milliseconds(known.get("execution.checkpointing.timeout"), 600_000),
-        "min_pause": _milliseconds(known.get("execution.checkpointing.min-pause"), 0),
+        "mode": known.get_string("execution.checkpointing.mode", "EXACTLY_ONCE").lower(),
+        "interval": _milliseconds(known, "execution.checkpointing.interval", 2**63 - 1),
+        "timeout": _milliseconds(known, "execution.checkpointing.timeout", 600_000),
+        # A job may set one, but it has no effect.
+        "min_pause": 0,
         "max_concurrent": 1,
         "externalization": {
             "enabled": retention == "RETAIN_ON_CANCELLATION",
             "delete_on_cancellation": retention != "RETAIN_ON_CANCELLATION",
         },
-        "state_backend": known.get("state.backend.type", "hashmap"),
+        "state_backend": known.get_string("state.backend.type", "hashmap"),
         "checkpoint_storage": "FileSystemCheckpointStorage",
         "unaligned_checkpoints": False,
         "tolerable_failed_checkpoints": 0,
@@ -131,10 +133,11 @@ def checkpoint_config(view: JobView) -> dict[str, Any]:
     }
 
 
-def _milliseconds(text: str | None, missing: int) -> int:
+def _milliseconds(known: Configuration, key: str, missing: int) -> int:
     try:
-        return missing if text is None else parse_duration_ms(text)
-    except (FiresteelError, ValueError):
+        return known.get_duration_ms(key, missing)
+    except ConfigurationError:
+        # Of a job that was refused for it.
         return missing
 
 

@@ -18,6 +18,7 @@ from firesteel.cluster.rest.shapes import (
     vertex_times,
 )
 from firesteel.cluster.views import JobView
+from firesteel.common import Configuration
 
 __all__ = ["ENDPOINTS", "exceptions_of", "job_config", "job_details"]
 
@@ -107,9 +108,8 @@ def config(call: Call) -> Any:
 
 
 def job_config(view: JobView) -> dict[str, Any]:
-    strategy = view.row.restart.get("restart-strategy.type") or (
-        "exponential-delay" if view.row.checkpointing else "none"
-    )
+    missing = "exponential-delay" if view.row.checkpointing else "none"
+    strategy = Configuration.from_dict(view.row.restart).get_string("restart-strategy.type", missing)
     return {
         "jid": view.id,
         "name": view.row.name,
