@@ -54,20 +54,24 @@ class CheckpointConfig:
         return self.get_checkpoint_interval() > 0
 
     def get_checkpoint_interval(self) -> int:
-        """Milliseconds between checkpoints; -1 without checkpoints."""
+        """Milliseconds that a micro-batch may take under a backlog; -1 without checkpoints."""
         interval = self._configuration.get_duration_ms(INTERVAL, 0)
         return interval if interval > 0 else -1
 
     def set_checkpoint_interval(self, checkpoint_interval: int) -> CheckpointConfig:
-        """Sets the milliseconds between checkpoints, at least 10. A checkpoint is the end of a micro-batch."""
+        """Sets how long a micro-batch may take under a backlog, in milliseconds, at least 10.
+
+        A micro-batch ends with a checkpoint, and the next one begins as soon as there is input. Batches are not made
+        shorter than a second for it.
+        """
         return self._number(INTERVAL, "set_checkpoint_interval", checkpoint_interval, SHORTEST_MS)
 
     def get_min_pause_between_checkpoints(self) -> int:
-        """Milliseconds between the end of a checkpoint and the start of the next; 0 by default."""
+        """What was set, or 0. It has no effect."""
         return self._configuration.get_duration_ms(MIN_PAUSE, 0)
 
     def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: int) -> CheckpointConfig:
-        """Sets the least pause between two micro-batches in milliseconds."""
+        """Accepted for compatibility: it has no effect. ``firesteel.batch.interval`` makes micro-batches rarer."""
         return self._number(MIN_PAUSE, "set_min_pause_between_checkpoints", min_pause_between_checkpoints, 0)
 
     # What they promise

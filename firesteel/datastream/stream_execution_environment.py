@@ -158,7 +158,11 @@ class StreamExecutionEnvironment:
         return self._configuration.get_boolean("state.changelog.enabled", None)
 
     def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> StreamExecutionEnvironment:
-        """Has a checkpoint taken every ``interval`` milliseconds, and the job restarted from it after a failure.
+        """Has the job restarted from its last checkpoint after a failure, and checkpoints kept where a folder is set.
+
+        There is a checkpoint after every micro-batch, and micro-batches follow one another as soon as there is input:
+        ``interval`` is no pause between them, but how long one may take under a backlog, in milliseconds (a second at
+        least).
 
         >>> StreamExecutionEnvironment().enable_checkpointing(10_000).get_checkpoint_interval()
         10000
