@@ -79,6 +79,7 @@ KNOWN = frozenset(
         "pipeline.generic-types",
         "pipeline.global-job-parameters",
         "pipeline.max-parallelism",
+        "pipeline.name",
         "pipeline.object-reuse",
         "pipeline.operator-chaining.chain-operators-with-different-max-parallelism",
         "pipeline.operator-chaining.enabled",
@@ -106,7 +107,12 @@ KNOWN = frozenset(
         "task.cancellation.interval",
         "task.cancellation.timeout",
         *(f"table.exec.async-scalar.{name}" for name in _ASYNC),
+        "table.display.max-column-width",
+        "table.dml-sync",
+        "table.exec.mini-batch.enabled",
         "table.exec.sink.not-null-enforcer",
+        "table.exec.state.ttl",
+        "table.local-time-zone",
         *(older for keys in OLDER_KEYS.values() for older in keys),
     )
 )
