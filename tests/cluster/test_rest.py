@@ -175,7 +175,7 @@ def test_exceptions_and_checkpoints(client: TestClient, job: str) -> None:
     assert client.get(f"/jobs/{job}/checkpoints/details/9").status_code == 404
 
 
-def test_settings_under_flinks_older_keys(client: TestClient, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_under_older_keys(client: TestClient, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     launcher = cluster.supervisor.launcher
     monkeypatch.setattr(launcher, "configuration", {"state.backend": "rocksdb", MIN_PAUSE: "4 s", INTERVAL: "5 s"})
     monkeypatch.setattr(launcher, "restart", {"restart-strategy": "fixed-delay"})
