@@ -18,6 +18,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from goldenlibraries import library_parts
+
 from firesteel.common import Duration, Encoder, Instant, Row, RowKind, Time, Types, WatermarkStrategy
 from firesteel.datastream import (
     AggregateFunction,
@@ -55,9 +57,11 @@ from firesteel.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
+from firesteel.durable.versions import STORE
 from firesteel.testing import ListSource, ProcessingTime, Record, Watermark
 
 GOLDEN = Path(__file__).parent / "golden"
+PRESENT = f"v{STORE.version}"
 SETTINGS = {"firesteel.batch.max-records": "8", "restart-strategy.type": "none"}
 PARALLELISM = 2
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
@@ -279,11 +283,18 @@ def _larger(left: Any, right: Any) -> Any:
 
 
 def _text(name: str) -> Any:
-    return lambda value: f"{name} {value!r}"
+    def text(value: Any) -> str:
+        # The text of a row alone does not say what it does.
+        return f"{name} {value.get_row_kind()}{value!r}" if isinstance(value, Row) else f"{name} {value!r}"
+
+    return text
 
 
-def build(env: StreamExecutionEnvironment, whole: bool) -> DataStream:
-    """The program, as lines of text of all that comes out; without the second half it waits for more."""
+def build(env: StreamExecutionEnvironment, whole: bool, version: str = PRESENT) -> DataStream:
+    """The program, as lines of text of all that comes out; without the second half it waits for more.
+
+    ``version``: with the operators that golden data of this version has.
+    """
     env.set_parallelism(PARALLELISM)
     none = WatermarkStrategy.no_watermarks()
     steps = [*FIRST, *REST] if whole else FIRST
@@ -312,6 +323,8 @@ def build(env: StreamExecutionEnvironment, whole: bool) -> DataStream:
         "journal": script.rebalance().flat_map(Journal()),
         "sums": numbers.map(lambda n: ("k", n)).key_by(_key).reduce(lambda a, b: ("k", a[1] + b[1])),
     }
+    if version != "v1":
+        parts |= library_parts(script)
     lines = [part.uid(name).map(_text(name), Types.STRING()).uid(f"{name}-text") for name, part in parts.items()]
     return lines[0].union(*lines[1:])
 

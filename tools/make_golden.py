@@ -39,7 +39,6 @@ import goldenrecords  # noqa: E402
 
 from firesteel.common import Configuration  # noqa: E402
 from firesteel.datastream import StreamExecutionEnvironment  # noqa: E402
-from firesteel.durable.versions import STORE  # noqa: E402
 from firesteel.engine import submit  # noqa: E402
 from firesteel.engine.job import EngineJob  # noqa: E402
 from firesteel.engine.memory import MemoryJob  # noqa: E402
@@ -147,7 +146,7 @@ def main() -> None:
     if chosen.spark:
         run_on_spark(chosen.spark)
         return
-    target = goldenkit.GOLDEN / (chosen.version or f"v{STORE.version}")
+    target = goldenkit.GOLDEN / (chosen.version or goldenkit.PRESENT)
     if target.exists() and not chosen.again:
         parser.error(f"{target} is there: raise the version first, or say --again while that version is unreleased")
     shutil.rmtree(target, ignore_errors=True)

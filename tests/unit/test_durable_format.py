@@ -38,7 +38,7 @@ from firesteel.engine.memory import VersionedStore
 from firesteel.engine.savepoints.manifest import SavepointManifest
 from firesteel.errors import CheckpointError, FailureKind, SavepointError
 
-PRESENT = f"v{STORE.version}"
+PRESENT = goldenkit.PRESENT
 FOLDER = Manifest("job", "hashmap", 1, (OperatorEntry(1, "uid", "name", "source", 0, 1, 128),))
 
 

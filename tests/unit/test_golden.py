@@ -27,12 +27,12 @@ BACKENDS = {
 }
 
 
-def run(settings: dict[str, str]) -> Counter[str]:
+def run(settings: dict[str, str], version: str = goldenkit.PRESENT) -> Counter[str]:
     """The whole program in memory."""
     known = {"firesteel.master": "memory", **goldenkit.SETTINGS, **settings}
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(known))
     channel = uuid.uuid4().hex
-    goldenkit.build(env, whole=True)._sink("Collect", CollectSpec(channel))
+    goldenkit.build(env, True, version)._sink("Collect", CollectSpec(channel))
     job = submit(env._submission("golden"))
     found: list[str] = []
     reader = threading.Thread(target=lambda: found.extend(job.collect(channel)), daemon=True)
@@ -65,7 +65,7 @@ def test_a_job_goes_on_from_golden_stores(version: str, backend: str, monkeypatc
 
     monkeypatch.setattr(MemoryJob, "__init__", with_stores)
     first, whole = goldenkit.lines_of(version)
-    found = run(BACKENDS[backend])
+    found = run(BACKENDS[backend], version)
     # Nobody hands the lists of all subtasks round where nothing was restarted.
     assert Counter(line for line in found.elements() if not line.startswith(goldenkit.FOUND)) == whole - first
 
@@ -74,7 +74,7 @@ def test_a_job_goes_on_from_golden_stores(version: str, backend: str, monkeypatc
 def test_a_job_begins_with_a_golden_savepoint(version: str, tmp_path: Path) -> None:
     first, whole = goldenkit.lines_of(version)
     path = goldenkit.unpacked(version, "savepoint", tmp_path)
-    goldenkit.check(run({"execution.state-recovery.path": str(path)}), whole - first, version)
+    goldenkit.check(run({"execution.state-recovery.path": str(path)}, version), whole - first, version)
 
 
 def test_the_program_gives_what_it_gave() -> None:
