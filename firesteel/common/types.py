@@ -9,7 +9,7 @@ from typing import Any
 
 from firesteel.durable.names import stored_as
 
-__all__ = ["Row", "RowKind"]
+__all__ = ["Row", "RowKind", "make_row", "make_rows"]
 
 
 class RowKind(Enum):
@@ -137,7 +137,7 @@ class Row:
     def __call__(self, *args: Any) -> Row:
         if len(args) > len(self._values):
             raise ValueError(f"{self!r} names {len(self._values)} fields, got {len(args)} values: {args!r}.")
-        return _make_row(tuple(self._values), list(args), self._row_kind)
+        return make_row(tuple(self._values), list(args), self._row_kind)
 
     def __contains__(self, item: Any) -> bool:
         return item in (self._values if self._fields is None else self._fields)
@@ -215,8 +215,12 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _make_row(fields: tuple[str, ...] | None, values: list[Any], kind: RowKind = _INSERT) -> Row:
-    """A row that takes ``fields`` and ``values`` as they are, without copying."""
+def make_row(fields: tuple[str, ...] | None, values: list[Any], kind: RowKind = _INSERT) -> Row:
+    """A row that takes ``fields`` and ``values`` as they are, without copying: for code that makes many.
+
+    >>> make_row(("name", "age"), ["Ada", 36])
+    Row(name='Ada', age=36)
+    """
     row: Row = _new(Row)
     row._fields = fields
     row._values = values
@@ -224,8 +228,12 @@ def _make_row(fields: tuple[str, ...] | None, values: list[Any], kind: RowKind =
     return row
 
 
-def _make_rows(fields: tuple[str, ...] | None, values: Iterable[list[Any]]) -> list[Row]:
-    """Many rows at once: a call for each of them would take as long as the rest."""
+def make_rows(fields: tuple[str, ...] | None, values: Iterable[list[Any]]) -> list[Row]:
+    """Many rows with the same names, at once: a call for each of them would take as long as the rest.
+
+    >>> make_rows(("a",), [[1], [2]])
+    [Row(a=1), Row(a=2)]
+    """
     rows = []
     for own in values:
         row: Row = _new(Row)
@@ -239,7 +247,7 @@ def _make_rows(fields: tuple[str, ...] | None, values: Iterable[list[Any]]) -> l
 @stored_as("row")
 def _stored_row(fields: tuple[str, ...] | None, values: list[Any], kind: int = 0) -> Row:
     """What pickle calls."""
-    return _make_row(fields, values, _KINDS[kind])
+    return make_row(fields, values, _KINDS[kind])
 
 
 _restore = _stored_row

@@ -95,7 +95,7 @@ class StateSchema:
         if self.kind == "list":
             return (declared.elem_type,)
         if self.kind == "map":
-            return declared._key_type_info, declared._value_type_info
+            return declared.get_key_type_info(), declared.get_value_type_info()
         return (declared,)
 
 

@@ -49,7 +49,7 @@ def type_to_json(declared: TypeInformation) -> Any:
     if isinstance(declared, ListTypeInfo):
         return {_LIST_NAMES[type(declared)]: type_to_json(declared.elem_type)}
     if isinstance(declared, MapTypeInfo):
-        return {"map": [type_to_json(declared._key_type_info), type_to_json(declared._value_type_info)]}
+        return {"map": [type_to_json(declared.get_key_type_info()), type_to_json(declared.get_value_type_info())]}
     if isinstance(declared, SqlTimeTypeInfo):
         return declared._name
     return "PICKLED"

@@ -77,8 +77,8 @@ def _logical(kind: Any, name: str = "f0") -> DataType:
         return _row(kind)
     if hasattr(kind, "elem_type"):
         return ArrayType(_logical(kind.elem_type, name))
-    if hasattr(kind, "_key_type_info"):
-        return MapType(_logical(kind._key_type_info, name), _logical(kind._value_type_info, name))
+    if hasattr(kind, "get_key_type_info"):
+        return MapType(_logical(kind.get_key_type_info(), name), _logical(kind.get_value_type_info(), name))
     raise ProgramError(
         f"Field {name!r} of the stream's records is {kind}, which is no type of tables. Declare another where "
         "the stream is made: map(..., output_type=Types.ROW_NAMED(names, types))."

@@ -66,7 +66,7 @@ def _values(element: Any, names: list[str]) -> Sequence[Any]:
     if isinstance(element, tuple | list):
         return element
     if isinstance(element, Row):
-        return list(element) if element._fields is None or not names else element.get_fields_by_names(names)
+        return element.get_fields_by_names(names) if names else list(element)
     record = named_fields(element)
     return (element,) if record is None else _by_names(record, names)
 

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 import pyarrow as pa
 
 from firesteel.common.job_client import JobClient
-from firesteel.common.types import Row, RowKind, _make_row
+from firesteel.common.types import Row, RowKind, make_row
 from firesteel.datastream.closeable_iterator import CloseableIterator
 from firesteel.runtime.columns.kinds import data_of, kinds_of
 from firesteel.table.functions.printing import printer
@@ -99,8 +99,8 @@ class TableResult:
         columns = [values_of(column, kind, self._time_zone) for column, kind in zip(data.columns, types, strict=True)]
         values = map(list, zip(*columns, strict=True))
         if kinds is None:
-            return [_make_row(None, row) for row in values]
-        return [_make_row(None, row, _KINDS[kind]) for row, kind in zip(values, kinds.tolist(), strict=True)]
+            return [make_row(None, row) for row in values]
+        return [make_row(None, row, _KINDS[kind]) for row, kind in zip(values, kinds.tolist(), strict=True)]
 
     def print(self, out: TextIO | None = None) -> None:
         """Prints the rows as a table."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from firesteel.common.type_system.base import ALWAYS, TypeInformation, expected
 from firesteel.common.type_system.codegen import Scope, compile_expression
-from firesteel.common.types import Row, RowKind, _make_row
+from firesteel.common.types import Row, RowKind, make_row
 from firesteel.errors import ProgramError, short_repr
 
 __all__ = ["RowTypeInfo", "TupleTypeInfo"]
@@ -251,13 +251,13 @@ class RowTypeInfo(_FieldsTypeInfo):
 
         def to_row(value: Any) -> Any:
             if type(value) is tuple:  # these two are by far the most frequent
-                return _make_row(names, convert(value))
+                return make_row(names, convert(value))
             if type(value) is Row and value._fields is None:
-                return _make_row(names, convert(value._values), value._row_kind)
+                return make_row(names, convert(value._values), value._row_kind)
             if value is None:
                 return None
             kind = value._row_kind if isinstance(value, Row) else RowKind.INSERT
-            return _make_row(names, convert(values_of(value) or ()), kind)
+            return make_row(names, convert(values_of(value) or ()), kind)
 
         return to_row
 

@@ -160,6 +160,19 @@ class MapTypeInfo(TypeInformation):
         self._key_type_info = key_type_info
         self._value_type_info = value_type_info
 
+    def get_key_type_info(self) -> TypeInformation:
+        """The type of the keys.
+
+        >>> from firesteel.common.typeinfo import Types
+        >>> Types.MAP(Types.STRING(), Types.DOUBLE()).get_key_type_info()
+        STRING
+        """
+        return self._key_type_info
+
+    def get_value_type_info(self) -> TypeInformation:
+        """The type of the values."""
+        return self._value_type_info
+
     def explain(self, value: Any) -> str | None:
         if value is None:
             return None

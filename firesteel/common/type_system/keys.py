@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from firesteel.common.types import Row, _make_row
+from firesteel.common.types import Row, make_row
 
 __all__ = ["NAN", "as_key", "plain", "unique_pairs"]
 
@@ -35,7 +35,7 @@ def as_key(value: Any) -> Any:
     ('a', (('b', (1,)),))
     """
     if isinstance(value, Row):
-        return _make_row(value._fields, [as_key(each) for each in value], value.get_row_kind())
+        return make_row(value._fields, [as_key(each) for each in value], value.get_row_kind())
     if isinstance(value, list | tuple):
         return tuple(map(as_key, value))
     if isinstance(value, dict):

@@ -58,6 +58,6 @@ def _arrow_type(declared: TypeInformation) -> Any:
         return pyarrow.struct(arrow_schema(declared))
     if hasattr(declared, "elem_type"):
         return pyarrow.list_(_arrow_type(declared.elem_type))
-    if hasattr(declared, "_key_type_info") and hasattr(declared, "_value_type_info"):
-        return pyarrow.map_(_arrow_type(declared._key_type_info), _arrow_type(declared._value_type_info))
+    if hasattr(declared, "get_key_type_info") and hasattr(declared, "get_value_type_info"):
+        return pyarrow.map_(_arrow_type(declared.get_key_type_info()), _arrow_type(declared.get_value_type_info()))
     raise ProgramError(f"There is no type of Arrow for {declared!r}. Map the field to another type first.")

@@ -10,7 +10,7 @@ from typing import Any
 
 from firesteel.common.time import Instant
 from firesteel.common.typeinfo import TupleTypeInfo, TypeInformation
-from firesteel.common.types import Row, _make_row
+from firesteel.common.types import Row, make_row
 from firesteel.connectors.files.arrow import arrow_schema
 from firesteel.errors import InputError
 
@@ -82,7 +82,7 @@ class RowColumns:
         if self._tuples:
             return list(zip(*columns, strict=True))
         names = self._names
-        return [_make_row(names, list(values)) for values in zip(*columns, strict=True)]
+        return [make_row(names, list(values)) for values in zip(*columns, strict=True)]
 
     def _values(self, column: Any, wanted: Any, declared: TypeInformation | None, adjusted: bool) -> list[Any]:
         import pyarrow
@@ -140,8 +140,8 @@ def _converter(declared: TypeInformation | None) -> Convert | None:
     if hasattr(declared, "elem_type"):
         element = _converter(declared.elem_type)
         return None if element is None else lambda values: [None if one is None else element(one) for one in values]
-    if hasattr(declared, "_key_type_info") and hasattr(declared, "_value_type_info"):
-        both = [_converter(declared._key_type_info), _converter(declared._value_type_info)]
+    if hasattr(declared, "get_key_type_info") and hasattr(declared, "get_value_type_info"):
+        both = [_converter(declared.get_key_type_info()), _converter(declared.get_value_type_info())]
         return lambda pairs: dict(tuple(_each(both, pair)) for pair in pairs)
     return None
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from firesteel.common.type_system.codegen import Scope, compile_expression
 from firesteel.common.type_system.composite import RowTypeInfo
-from firesteel.common.types import _make_row
+from firesteel.common.types import make_row
 from firesteel.connectors.formats.avro_schemas import (
     Definitions,
     actual,
@@ -136,7 +136,7 @@ class _Reading(_Conversion):
             f"{name}[{field!r}]" if source == item else f"({source} if [{item} := {name}[{field!r}]] else None)"
             for field, item, source in fields
         ]
-        return f"{self._scope.bind(_make_row)}({names}, [{', '.join(values)}])"
+        return f"{self._scope.bind(make_row)}({names}, [{', '.join(values)}])"
 
     def _simple(self, schema: Any, kind: str, logical: str | None) -> Callable[[Any], Any] | None:
         if kind in ("bytes", "fixed") and logical == "decimal":

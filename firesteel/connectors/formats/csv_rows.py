@@ -25,7 +25,7 @@ from firesteel.common.type_system.temporal import (
     TimeTypeInfo,
 )
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.common.types import _make_row
+from firesteel.common.types import make_row
 from firesteel.connectors.formats import texts
 from firesteel.connectors.formats.compiling import FieldError, converting, refused
 from firesteel.connectors.formats.csv_lines import Dialect, quoting
@@ -84,7 +84,7 @@ def _row_maker(
         f"v[{position}]" if convert is None else f"{scope.bind(convert)}(v[{position}])"
         for position, convert in enumerate(columns)
     ]
-    source = f"{scope.bind(_make_row)}({scope.bind(names)}, [{', '.join(items)}])"
+    source = f"{scope.bind(make_row)}({scope.bind(names)}, [{', '.join(items)}])"
     return compile_expression(source, scope, f"reader of CSV as {type_info}")
 
 
@@ -143,7 +143,7 @@ def _nested_reader(
         if len(parts) != len(names) and not ignoring:
             raise FieldError(place, kind, value)
         made = [make(part) for make, part in zip(readings, parts, strict=False)]
-        return _make_row(names, [*made, *[None] * (len(names) - len(made))])
+        return make_row(names, [*made, *[None] * (len(names) - len(made))])
 
     return row if names else elements
 

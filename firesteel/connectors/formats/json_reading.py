@@ -26,7 +26,7 @@ from firesteel.common.type_system.temporal import (
     TimeTypeInfo,
 )
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.common.types import _make_row
+from firesteel.common.types import make_row
 from firesteel.connectors.formats import texts
 from firesteel.connectors.formats.compiling import MISSING, converting, refused
 from firesteel.connectors.formats.json_writing import tree_text
@@ -124,7 +124,7 @@ def _has(kind: TypeInformation, wanted: BasicType) -> bool:
     if isinstance(kind, ListTypeInfo):
         return _has(kind.elem_type, wanted)
     if isinstance(kind, MapTypeInfo):
-        return _has(kind._key_type_info, wanted) or _has(kind._value_type_info, wanted)
+        return _has(kind.get_key_type_info(), wanted) or _has(kind.get_value_type_info(), wanted)
     return isinstance(kind, BasicTypeInfo) and kind.kind is wanted
 
 
@@ -133,7 +133,7 @@ class _Compiler:
 
     def __init__(self, scope: Scope, required: bool, ignoring: bool, exact: bool) -> None:
         self._scope, self._required, self._ignoring, self._exact = scope, required, ignoring, exact
-        self._make, self._missing = scope.bind(_make_row), scope.bind(MISSING)
+        self._make, self._missing = scope.bind(make_row), scope.bind(MISSING)
 
     def value(self, kind: TypeInformation, first: str, name: str, place: str) -> str:
         if isinstance(kind, RowTypeInfo):
@@ -177,8 +177,8 @@ class _Compiler:
     def _map(self, kind: MapTypeInfo, first: str, name: str, place: str) -> str:
         scope = self._scope
         key, item = scope.variable(), scope.variable()
-        make_key = self.value(kind._key_type_info, key, key, f"{place}{{}}")
-        make_item = self.value(kind._value_type_info, item, item, f"{place}{{}}")
+        make_key = self.value(kind.get_key_type_info(), key, key, f"{place}{{}}")
+        make_item = self.value(kind.get_value_type_info(), item, item, f"{place}{{}}")
         made = f"{{{make_key}: {make_item} for {key}, {item} in {name}.items()}}"
         # As in Flink: what is no object has no entries.
         slow = self._slow(lambda value: {}, place, kind)

@@ -145,8 +145,8 @@ def _of_type(expected: type, write: Callable[[Any], str]) -> Callable[[Any], str
 
 
 def _map_writer(kind: MapTypeInfo, place: str) -> Callable[[Any], str]:
-    element = _nullable(kind._value_type_info, _writer(kind._value_type_info, f"{place}{{}}"))
-    write_key = _nullable(kind._key_type_info, _writer(kind._key_type_info, f"{place}{{}}"))
+    element = _nullable(kind.get_value_type_info(), _writer(kind.get_value_type_info(), f"{place}{{}}"))
+    write_key = _nullable(kind.get_key_type_info(), _writer(kind.get_key_type_info(), f"{place}{{}}"))
 
     def key_text(key: Any) -> str:
         text = write_key(key)

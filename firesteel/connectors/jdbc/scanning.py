@@ -19,7 +19,7 @@ from typing import Any
 
 from firesteel.common.time import Instant
 from firesteel.common.typeinfo import RowTypeInfo, Types
-from firesteel.common.types import Row, _make_rows
+from firesteel.common.types import Row, make_rows
 from firesteel.connectors.jdbc.address import DatabaseAddress
 from firesteel.connectors.jdbc.dialect import Dialect
 from firesteel.connectors.jdbc.session import Session
@@ -309,9 +309,9 @@ class RowReader(SourceReader[Scan, Row]):
                         f"{len(names)} fields."
                     )
                 if plain and _surely_fits(piece, expected):
-                    rows = _make_rows(names, map(list, piece))
+                    rows = make_rows(names, map(list, piece))
                 else:
-                    rows = _make_rows(names, [_converted(values, converters) for values in piece])
+                    rows = make_rows(names, [_converted(values, converters) for values in piece])
                     refused = next((row for row in rows if not fits(row)), None)
                     if refused is not None:
                         raise InputError(f"{self._declared.explain(refused)}, in a row of the query {statement!r}.")

@@ -143,7 +143,7 @@ def _arrow_type(declared: TypeInformation) -> pa.DataType | None:
         element = _arrow_type(declared.elem_type)
         return None if element is None else pa.list_(element)
     if isinstance(declared, MapTypeInfo):
-        parts = _arrow_type(declared._key_type_info), _arrow_type(declared._value_type_info)
+        parts = _arrow_type(declared.get_key_type_info()), _arrow_type(declared.get_value_type_info())
         # Arrow's maps have no None for a key, which a Python dict may have.
         return None if None in parts else pa.map_(*parts)
     return None
@@ -158,7 +158,7 @@ def _outward(declared: TypeInformation) -> Convert | None:
     if isinstance(declared, ListTypeInfo):
         return _each_element(_outward(declared.elem_type))
     if isinstance(declared, MapTypeInfo):
-        return _each_item(_outward(declared._key_type_info), _outward(declared._value_type_info), list)
+        return _each_item(_outward(declared.get_key_type_info()), _outward(declared.get_value_type_info()), list)
     return None
 
 
@@ -173,7 +173,7 @@ def _inward(declared: TypeInformation) -> Convert | None:
     if isinstance(declared, ListTypeInfo):
         return _each_element(_inward(declared.elem_type))
     if isinstance(declared, MapTypeInfo):
-        return _each_item(_inward(declared._key_type_info), _inward(declared._value_type_info), dict)
+        return _each_item(_inward(declared.get_key_type_info()), _inward(declared.get_value_type_info()), dict)
     return None
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from firesteel.common.time import Instant
 from firesteel.common.type_system.keys import NAN, as_key, plain
-from firesteel.common.types import Row, _make_row
+from firesteel.common.types import Row, make_row
 
 __all__ = ["arrow_column", "encode_nested", "for_arrow", "for_programs", "from_plain", "is_nested", "plain"]
 
@@ -80,7 +80,7 @@ def for_programs(kind: pa.DataType) -> Convert | None:
     if pa.types.is_struct(kind):
         names = tuple(field.name for field in kind)
         parts = [_unless_none(for_programs(field.type)) for field in kind]
-        return lambda value: _make_row(names, [one(value[name]) for name, one in zip(names, parts, strict=True)])
+        return lambda value: make_row(names, [one(value[name]) for name, one in zip(names, parts, strict=True)])
     if pa.types.is_map(kind):
         key, item = _unless_none(for_programs(kind.key_type)), _unless_none(for_programs(kind.item_type))
         if is_nested(kind.key_type):

@@ -312,7 +312,7 @@ def fields_of(row: Any) -> Sequence[Any]:
     """The fields of a row that a table function gave: of a single value the value."""
     if isinstance(row, tuple):
         return row
-    return row._values if isinstance(row, Row) else (row,)
+    return list(row) if isinstance(row, Row) else (row,)
 
 
 def _missing(value: Any) -> bool:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from firesteel.common.type_system.keys import as_key
-from firesteel.common.types import Row, _make_row
+from firesteel.common.types import Row, make_row
 from firesteel.table.data_view import ListView, MapView
 from firesteel.table.functions.decimals import WIDE
 from firesteel.table.types.arrow import arrow_type
@@ -108,7 +108,7 @@ def given_value(kind: DataType, zone: str) -> Convert | None:
         names = tuple(kind.field_names())
         converts = [given_value(each.data_type, zone) for each in kind.fields]
         pairs = list(zip(names, converts, strict=True))
-        return lambda value: _make_row(names, [_or_none(convert, value[name]) for name, convert in pairs])
+        return lambda value: make_row(names, [_or_none(convert, value[name]) for name, convert in pairs])
     return None
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from firesteel.common.types import Row, RowKind, _make_row
+from firesteel.common.types import Row, RowKind, make_row
 from firesteel.datastream.operators import Records, StreamOperator, handles
 from firesteel.errors import ProgramError, short_repr
 from firesteel.runtime.columns.kinds import KIND, data_of, has_kinds, kinds_of, with_kinds
@@ -160,8 +160,8 @@ def rows_of(batch: pa.RecordBatch) -> list[Row]:
     values = map(list, zip(*columns, strict=True)) if columns else ([] for _ in range(batch.num_rows))
     kinds = kinds_of(batch)
     if kinds is None:
-        return [_make_row(names, row) for row in values]
-    return [_make_row(names, row, _KINDS[kind]) for row, kind in zip(values, kinds.tolist(), strict=True)]
+        return [make_row(names, row) for row in values]
+    return [make_row(names, row, _KINDS[kind]) for row, kind in zip(values, kinds.tolist(), strict=True)]
 
 
 @handles(ColumnsToEvents)
