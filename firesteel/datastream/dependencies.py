@@ -1,6 +1,7 @@
 """What a job brings for its functions: Python files, requirements, archives and cached files.
 
-Programs add them with methods of the environment, settings with the keys that PyFlink's methods write.
+Programs add them with methods of the environment, settings with the keys that PyFlink's methods write. Files of this
+machine are checked there; those of other file systems are looked at when the job fetches them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from firesteel.common.configuration import Configuration
 from firesteel.errors import ConfigurationError, ProgramError, short_repr
 from firesteel.filesystems import is_remote, resolved
 
-__all__ = ["NOTHING_NEEDED", "CachedFile", "Dependencies", "check_executable"]
+__all__ = ["NOTHING_NEEDED", "CachedFile", "Dependencies", "check_archive", "check_executable"]
 
 
 class CachedFile(NamedTuple):
@@ -66,24 +67,24 @@ class Dependencies:
         return found
 
     def with_file(self, path: str) -> Dependencies:
-        found = _local(path, "add_python_file(): the file's path")
-        if not os.path.exists(found):
+        found = resolved(os.fspath(path), "add_python_file(): the file's path")
+        if not is_remote(found) and not os.path.exists(found):
             raise ProgramError(f"add_python_file(): there is no {path!r}.")
         return replace(self, python_files=(*self.python_files, found))
 
     def with_requirements(self, path: str, cache: str | None) -> Dependencies:
-        found = _local(path, "set_python_requirements(): the file's path")
-        if not os.path.isfile(found):
+        found = resolved(os.fspath(path), "set_python_requirements(): the file's path")
+        if not is_remote(found) and not os.path.isfile(found):
             raise ProgramError(f"set_python_requirements(): there is no file {path!r}.")
-        folder = _local(cache, "set_python_requirements(): the folder of packages") if cache else None
+        folder = resolved(os.fspath(cache), "set_python_requirements(): the folder of packages") if cache else None
         return replace(self, requirements=(found, folder))
 
     def with_archive(self, path: str, target: str | None) -> Dependencies:
-        found = _local(path, "add_python_archive(): the file's path")
-        if not os.path.isfile(found):
-            raise ProgramError(f"add_python_archive(): there is no file {path!r}.")
-        if not zipfile.is_zipfile(found) and not tarfile.is_tarfile(found):
-            raise ProgramError(f"add_python_archive(): {path} is neither a zip nor a tar file.")
+        found = resolved(os.fspath(path), "add_python_archive(): the file's path")
+        if not is_remote(found):
+            if not os.path.isfile(found):
+                raise ProgramError(f"add_python_archive(): there is no file {path!r}.")
+            check_archive(found, path)
         name = os.path.basename(found) if target is None else target
         parts = PurePosixPath(name).parts
         if not parts or ".." in parts or os.path.isabs(name):
@@ -105,12 +106,10 @@ NOTHING_NEEDED = Dependencies()
 """Functions import what is there already."""
 
 
-def _local(path: str, what: str) -> str:
-    """An absolute path of this machine, where these files are read before they go to workers."""
-    found = resolved(os.fspath(path), what)
-    if is_remote(found):
-        raise ProgramError(f"{what} is {path!r}, of another file system. Copy it to this machine first.")
-    return found
+def check_archive(path: str, given: str) -> None:
+    """Refuses what cannot be unpacked. ``given``: how the program names it."""
+    if not zipfile.is_zipfile(path) and not tarfile.is_tarfile(path):
+        raise ProgramError(f"add_python_archive(): {given} is neither a zip nor a tar file.")
 
 
 def check_executable(python: str) -> None:

@@ -9,9 +9,10 @@ import tarfile
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
-from firesteel.datastream.dependencies import CachedFile, Dependencies
+from firesteel.datastream.dependencies import Dependencies, check_archive
 from firesteel.datastream.functions import DistributedCache
 from firesteel.engine.imports import JobFiles
 from firesteel.errors import ProgramError
@@ -47,23 +48,42 @@ class JobCache(DistributedCache):
 
 def fetched(dependencies: Dependencies, folder: Path, options: StorageOptions) -> Dependencies:
     """The same with files of other file systems copied to a folder."""
-    local = [
-        cached._replace(path=_fetch(cached, folder / str(number), options)) if is_remote(cached.path) else cached
-        for number, cached in enumerate(dependencies.cached_files)
-    ]
-    return replace(dependencies, cached_files=tuple(local))
+    numbers = count()
+
+    def local(path: str, method: str) -> str:
+        return _fetch(path, folder / str(next(numbers)), method, options) if is_remote(path) else path
+
+    archives = []
+    for path, target in dependencies.archives:
+        here = local(path, "add_python_archive")
+        check_archive(here, path)
+        archives.append((here, target))
+    requirements = dependencies.requirements
+    if requirements is not None:
+        path, cache = requirements
+        method = "set_python_requirements"
+        requirements = local(path, method), None if cache is None else local(cache, method)
+    return replace(
+        dependencies,
+        python_files=tuple(local(path, "add_python_file") for path in dependencies.python_files),
+        requirements=requirements,
+        archives=tuple(archives),
+        cached_files=tuple(
+            cached._replace(path=local(cached.path, "register_cached_file")) for cached in dependencies.cached_files
+        ),
+    )
 
 
-def _fetch(cached: CachedFile, folder: Path, options: StorageOptions) -> str:
-    files, target = file_system_of(cached.path, options), folder / cached.path.rpartition("/")[2]
-    for path in files.names(cached.path) if files.is_folder(cached.path) else [cached.path]:
-        copied = target / path[len(cached.path) :].lstrip("/") if path != cached.path else target
+def _fetch(place: str, folder: Path, method: str, options: StorageOptions) -> str:
+    files, target = file_system_of(place, options), folder / place.rpartition("/")[2]
+    for path in files.names(place) if files.is_folder(place) else [place]:
+        copied = target / path[len(place) :].lstrip("/") if path != place else target
         copied.parent.mkdir(parents=True, exist_ok=True)
         try:
             with files.open_input(path) as source, copied.open("wb") as sink:
                 shutil.copyfileobj(source, sink, 1 << 20)
         except FileNotFoundError:
-            raise ProgramError(f"register_cached_file(): there is no {path!r}.") from None
+            raise ProgramError(f"{method}(): there is no {path!r}.") from None
     return str(target)
 
 

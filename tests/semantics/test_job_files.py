@@ -141,8 +141,6 @@ def test_a_file_uri_is_a_path(tmp_path: Path) -> None:
     plain = plain.with_requirements(str(folder / "requirements.txt"), str(folder))
     by_uri = by_uri.with_requirements((folder / "requirements.txt").as_uri(), folder.as_uri())
     assert by_uri == plain
-    with pytest.raises(ProgramError, match=r"add_python_file\(\): .* 's3://bucket/a\.py', of another file system"):
-        plain.with_file("s3://bucket/a.py")
 
 
 def test_what_is_not_there(make_env: Any, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import pickle
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -238,4 +239,60 @@ def test_a_cached_file_comes_from_there(bucket: Bucket) -> None:
     env.register_cached_file(bucket.uri("tables/none.csv"), "file")
     env.from_collection([1]).print()
     with pytest.raises(ProgramError, match=r"register_cached_file\(\): there is no 's3://.*none\.csv'"):
+        env.execute()
+
+
+def test_code_and_archives_come_from_there(bucket: Bucket, tmp_path: Path) -> None:
+    """With a wheel for the requirements beside them: no index is asked."""
+    with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
+        archive.writestr("weights.txt", "heavy")
+    wheel = tmp_path / "stored_package-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("stored_package.py", "NAME = 'package'\n")
+        metadata = "stored_package-1.0.dist-info"
+        archive.writestr(f"{metadata}/METADATA", "Metadata-Version: 2.1\nName: stored-package\nVersion: 1.0\n")
+        archive.writestr(f"{metadata}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{metadata}/RECORD", "")
+    for path, content in {
+        "code/stored_module.py": b"NAME = 'module'\n",
+        "code/model.zip": (tmp_path / "model.zip").read_bytes(),
+        "code/requirements.txt": b"stored-package\n",
+        f"wheels/{wheel.name}": wheel.read_bytes(),
+    }.items():
+        bucket.files.write(bucket.uri(path), content)
+    env = memory_environment(config=bucket.settings)
+    env.add_python_file(bucket.uri("code/stored_module.py"))
+    env.add_python_archive(bucket.uri("code/model.zip", "s3a"), "model")
+    env.set_python_requirements(bucket.uri("code/requirements.txt"), bucket.uri("wheels"))
+
+    class Look(MapFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            import stored_module
+            import stored_package
+
+            weights = Path(runtime_context.get_distributed_cache().get_file("model"), "weights.txt")
+            self.found = [stored_module.NAME, stored_package.NAME, weights.read_text()]
+
+        def map(self, value: Any) -> Any:
+            return self.found
+
+    with env.from_collection([1]).map(Look()).execute_and_collect() as records:
+        assert list(records) == [["module", "package", "heavy"]]
+
+
+@pytest.mark.parametrize(
+    ("add", "text"),
+    [
+        (lambda env, uri: env.add_python_file(uri("none.py")), r"add_python_file\(\): there is no 's3://.*none\.py'"),
+        (lambda env, uri: env.add_python_archive(uri("none.zip")), r"add_python_archive\(\): there is no 's3://.*zip'"),
+        (lambda env, uri: env.add_python_archive(uri("text")), r"s3://.*text is neither a zip nor a tar file"),
+        (lambda env, uri: env.set_python_requirements(uri("no.txt")), r"set_python_requirements\(\): there is no 's3:"),
+    ],
+)
+def test_what_cannot_be_fetched_is_named(bucket: Bucket, add: Any, text: str) -> None:
+    bucket.files.write(bucket.uri("text"), b"no archive")
+    env = memory_environment(config=bucket.settings)
+    add(env, bucket.uri)
+    env.from_collection([1]).print()
+    with pytest.raises(ProgramError, match=text):
         env.execute()

@@ -16,6 +16,7 @@ from firesteel.engine.settings import Settings
 from firesteel.engine.shipping import gather
 from firesteel.engine.spark.errors import translate
 from firesteel.engine.spark.session import import_paths, ship_files
+from firesteel.filesystems import StorageOptions
 
 # Each registers its relations.
 from firesteel.table.batch import analytic_windows, groups, relations, sources  # noqa: F401
@@ -53,7 +54,7 @@ class SparkExecutor:
         """For the plans of one statement, which see the same time."""
         session = query_session(self._settings)
         paths = import_paths(Settings(master=session.sparkContext.master))
-        files = gather(self._dependencies.configured(self._configuration))
+        files = gather(self._dependencies.configured(self._configuration), StorageOptions.of(self._settings.spark))
         IMPORTS.hold(files, runs_here=False)
         ship_files(session, files)
         context = KernelContext(self._time_zone, time.time(), paths, files)
