@@ -9,12 +9,12 @@ import re
 import socket
 import threading
 import time
-import urllib.parse
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from firesteel.cluster.registry import RegistryUnreachableError
+from firesteel.common.secret import url_secret_spans
 from firesteel.errors import ConfigurationError, SetupError
 
 if TYPE_CHECKING:
@@ -54,15 +54,13 @@ could read on a command line. Leave it out, and set FIRESTEEL_REGISTRY_PASSWORD 
 
     @staticmethod
     def of(url: str, password: str = "", schema: str = "firesteel") -> PostgresAddress:
-        parts = urllib.parse.urlsplit(url)
-        # Before anything of it is shown.
-        secrets = [name for name in urllib.parse.parse_qs(parts.query) if "password" in name.lower()]
-        if secrets or ":" in url.partition("?")[0].rpartition("@")[0].partition("//")[2]:
+        # Before anything of it is shown. libpq itself would take some passwords for a port.
+        if url_secret_spans(url):
             raise ConfigurationError(
                 "The address of the registry holds a password, which everybody on this machine could read on a "
                 "command line. Leave it out, and set FIRESTEEL_REGISTRY_PASSWORD or --registry-password-file."
             )
-        if parts.scheme not in ("postgresql", "postgres"):
+        if not url.startswith(("postgresql://", "postgres://")):
             raise ConfigurationError(f"The registry is a database: postgresql://user@host/database, got {url!r}.")
         if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", schema):
             raise ConfigurationError(
@@ -106,6 +104,7 @@ class Postgres:
         """Runs statements in a transaction, and again over a new connection if the old one breaks: for so many seconds,
         or until a moment of the monotonic clock that may move. So ``work`` is idempotent."""
         began = time.monotonic()
+        # Not tenacity's: whether an error may pass depends on the connection that it broke, and the end may move.
         while True:
             connection: psycopg.Connection[Any] | None = None
             try:

@@ -155,6 +155,8 @@ class _Front:
         except OSError:
             return None
         try:
+            # Not a FileLock: this process forks its host while it holds the lock. The host only closes the descriptor,
+            # which leaves the lock here; a FileLock's destructor would unlock it for both.
             fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             claim.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -65,20 +64,29 @@ class HadoopStorage:
             raise _translated(folder, error) from error
 
     def read(self, path: str) -> bytes:
+        # Only those who read wait for it to load.
+        from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_chain, wait_fixed
+
         system, place = self._of(path)
-        # Hadoop's local file system renames a file and then its checksums: in between they do not fit.
-        for pause in (0.01, 0.1, 0.5, None):
+
+        def content() -> bytes:
+            stream = system.open(place)
             try:
-                stream = system.open(place)
-                try:
-                    return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
-                finally:
-                    stream.close()
-            except Py4JJavaError as error:
-                if pause is None or not error.java_exception.getClass().getName().endswith(".ChecksumException"):
-                    raise _translated(path, error) from error
-            time.sleep(pause)
-        raise AssertionError("the last attempt returns or raises")
+                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+            finally:
+                stream.close()
+
+        # Hadoop's local file system renames a file and then its checksums: in between they do not fit.
+        retrying = Retrying(
+            stop=stop_after_attempt(4),
+            wait=wait_chain(*map(wait_fixed, (0.01, 0.1, 0.5))),
+            retry=retry_if_exception(_does_not_fit),
+            reraise=True,
+        )
+        try:
+            return retrying(content)
+        except Py4JJavaError as error:
+            raise _translated(path, error) from error
 
     def write(self, path: str, content: bytes) -> None:
         if scheme_of(hadoop_uri(path)) in WHOLE_OBJECTS:
@@ -159,6 +167,10 @@ class HadoopStorage:
         # Not recursively: refused where something is in it.
         with contextlib.suppress(Py4JJavaError):
             system.delete(place, False)
+
+
+def _does_not_fit(error: BaseException) -> bool:
+    return isinstance(error, Py4JJavaError) and error.java_exception.getClass().getName().endswith(".ChecksumException")
 
 
 def _translated(path: str, error: Py4JJavaError) -> OSError:

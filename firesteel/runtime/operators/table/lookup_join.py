@@ -122,6 +122,7 @@ class LookupJoinOperator(StreamOperator[LookupJoin]):
             self._cache.get(key) if self._cache is not None else None for key in wanted
         ]
         missing = [number for number, answer in enumerate(answers) if answer is None]
+        # Not a retry library: nothing has failed, and only keys that the table had no row for are asked for again.
         for attempt in range(self.spec.attempts):
             if not missing:
                 break
