@@ -6,7 +6,6 @@ connector, not Spark. A bare loop sends and fetches in portions of the same size
 checks.
 """
 
-import argparse
 import itertools
 import os
 import pickle
@@ -16,11 +15,28 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from connector_jobs import (
+    PORTION,
+    ROW,
+    TEXT,
+    Work,
+    Works,
+    after,
+    environment,
+    measured,
+    numbers,
+    options,
+    portions,
+    read,
+    taken,
+    written,
+    written_text,
+)
 from measure import progress, report
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
@@ -32,8 +48,7 @@ import postgres_server
 import rabbitmq_server
 import redis_server
 
-from firesteel.common import Configuration, Encoder, SimpleStringSchema, Types, WatermarkStrategy
-from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.common import Encoder, SimpleStringSchema
 from firesteel.datastream.connectors import DeliveryGuarantee, PollingSource
 from firesteel.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
 from firesteel.datastream.connectors.hybrid_source import HybridSource
@@ -45,53 +60,10 @@ from firesteel.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSin
 from firesteel.datastream.connectors.redis import RedisSink, RedisSource
 from firesteel.datastream.connectors.spark import SparkSink, SparkSource
 
-SYSTEMS = ["redis", "mariadb", "postgresql", "sqlite", "files", "mqtt", "rabbitmq", "opensearch", "cassandra"]
-SYSTEMS += ["polling", "hybrid", "spark"]
-
-parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--records", type=int, default=200_000)
-parser.add_argument("--repeats", type=int, default=3)
-parser.add_argument("--system", choices=SYSTEMS, required=True)
-options = parser.parse_args()
-
-NONE = WatermarkStrategy.no_watermarks()
 ONCE = DeliveryGuarantee.EXACTLY_ONCE
-ROW = Types.ROW_NAMED(["n", "text"], [Types.LONG(), Types.STRING()])
-TEXT = "x" * 80
-PORTION = 5000
-
-Work = Callable[[], None]
 
 
-def environment() -> StreamExecutionEnvironment:
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict({"firesteel.master": "memory"}))
-    env.set_parallelism(1)
-    return env
-
-
-def numbers(env: StreamExecutionEnvironment) -> Any:
-    source = env.from_source(NumberSequenceSource(0, options.records - 1), NONE, "numbers")
-    return source.map(lambda n: (n, TEXT), output_type=ROW)
-
-
-def written(sink: Any) -> None:
-    env = environment()
-    numbers(env).sink_to(sink)
-    env.execute("into")
-
-
-def read(source: Any) -> None:
-    env = environment()
-    env.from_source(source, NONE, "out").filter(lambda record: False).print()
-    env.execute("out of")
-
-
-def portions() -> Iterator[list[tuple[int, str]]]:
-    for start in range(0, options.records, PORTION):
-        yield [(n, TEXT) for n in range(start, min(start + PORTION, options.records))]
-
-
-def redis(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+def redis(stack: ExitStack) -> tuple[Work, Works]:
     server = stack.enter_context(redis_server.RedisServer())
     client, secret = server.client(), redis_server.PASSWORD
 
@@ -122,7 +94,7 @@ def redis(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
 
 def database(
     url: str, user: str, password: str, connect: Callable[[], Any], mark: str, upsert: str
-) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+) -> tuple[Work, Works]:
     given = JdbcConnectionOptions(url, None, user, password)
     insert = "INSERT INTO bench VALUES (?, ?)"
 
@@ -164,7 +136,7 @@ def database(
 STANDARD_UPSERT = " ON CONFLICT (n) DO UPDATE SET text = excluded.text"
 
 
-def mariadb(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+def mariadb(stack: ExitStack) -> tuple[Work, Works]:
     import pymysql
 
     server = stack.enter_context(mariadb_server.MariaDbServer())
@@ -180,7 +152,7 @@ def mariadb(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
     )
 
 
-def postgresql(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+def postgresql(stack: ExitStack) -> tuple[Work, Works]:
     import psycopg
 
     server = stack.enter_context(postgres_server.PostgresServer())
@@ -200,12 +172,12 @@ def postgresql(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
     return clear, works
 
 
-def sqlite(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+def sqlite(stack: ExitStack) -> tuple[Work, Works]:
     path = f"{stack.enter_context(tempfile.TemporaryDirectory())}/bench.db"
     return database(f"jdbc:sqlite:{path}", "", "", lambda: sqlite3.connect(path), "?", STANDARD_UPSERT)
 
 
-def files(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+def files(stack: ExitStack) -> tuple[Work, Works]:
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     (folder / "in").mkdir()
     (folder / "in" / "lines").write_text(f"{TEXT}\n" * options.records)
@@ -235,15 +207,7 @@ def files(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
     }
 
 
-def taken(source: Any) -> None:
-    """Reads an unbounded source until as many records have come as there are."""
-    env = environment()
-    with env.from_source(source, NONE, "out").map(lambda record: 0).execute_and_collect("out of") as found:
-        for _ in zip(range(options.records), found, strict=False):
-            pass
-
-
-def mqtt(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+def mqtt(stack: ExitStack) -> tuple[Work, Works]:
     import paho.mqtt.client as paho
 
     server = stack.enter_context(mosquitto_server.MosquittoServer())
@@ -300,7 +264,7 @@ def mqtt(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
     }
 
 
-def rabbitmq(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+def rabbitmq(stack: ExitStack) -> tuple[Work, Works]:
     server = stack.enter_context(rabbitmq_server.RabbitMqServer())
     config = RMQConnectionConfig.Builder().set_uri(server.uri).build()
     text = SimpleStringSchema()
@@ -353,12 +317,12 @@ def rabbitmq(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
     }
 
 
-def opensearch(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+def opensearch(stack: ExitStack) -> tuple[Work, Works]:
     clear, bare_in, sink = fetched_servers.opensearch(stack, portions)
     return clear, {"into, by id": (bare_in, lambda: written(sink))}
 
 
-def cassandra(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+def cassandra(stack: ExitStack) -> tuple[Work, Works]:
     clear, bare_in, add_sink = fetched_servers.cassandra(stack, portions)
 
     def ours() -> None:
@@ -367,13 +331,6 @@ def cassandra(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
         env.execute("into")
 
     return clear, {"into, upserts": (bare_in, ours)}
-
-
-def written_text(sink: Any) -> None:
-    env = environment()
-    source = env.from_source(NumberSequenceSource(0, options.records - 1), NONE, "numbers")
-    source.map(lambda n: TEXT, output_type=Types.STRING()).sink_to(sink)
-    env.execute("into")
 
 
 def page_of(cursor: int) -> tuple[list[tuple[int, str]], int]:
@@ -387,7 +344,7 @@ def bare_pages() -> None:
         _, cursor = page_of(cursor)
 
 
-def polling(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+def polling(stack: ExitStack) -> tuple[Work, Works]:
     log = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "log"
 
     def logged() -> None:
@@ -406,7 +363,7 @@ def polling(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
     }
 
 
-def hybrid(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+def hybrid(stack: ExitStack) -> tuple[Work, Works]:
     """Two sources one after the other, beside one of them alone."""
     half = options.records // 2
     first, second = NumberSequenceSource(0, half - 1), NumberSequenceSource(half, options.records - 1)
@@ -415,7 +372,7 @@ def hybrid(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
     return lambda: None, {"out of, beside one source": (lambda: read(one), lambda: read(both))}
 
 
-def spark(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
+def spark(stack: ExitStack) -> tuple[Work, Works]:
     from pyspark.sql import SparkSession
 
     folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -441,31 +398,6 @@ def spark(stack: ExitStack) -> tuple[Work, dict[str, tuple[Work, Work]]]:
             lambda: written(SparkSink.files("parquet", out("ours"), ROW)),
         ),
     }
-
-
-SECONDS: list[tuple[float, float]] = []
-"""How long a work has taken that had to prepare something first, and how long it computed."""
-
-
-def after(prepare: Work, work: Work) -> Work:
-    """The work, measured without what has to be done before it."""
-
-    def both() -> None:
-        prepare()
-        began, computed = time.perf_counter(), time.process_time()
-        work()
-        SECONDS.append((time.perf_counter() - began, time.process_time() - computed))
-
-    return both
-
-
-def measured(work: Work) -> tuple[float, float]:
-    """Records a second, and the seconds that this process computed: the part of a server or a JVM is left out."""
-    SECONDS.clear()
-    began, computed = time.perf_counter(), time.process_time()
-    work()
-    seconds, cpu = SECONDS.pop() if SECONDS else (time.perf_counter() - began, time.process_time() - computed)
-    return options.records / seconds, cpu
 
 
 def main() -> None:

@@ -47,7 +47,6 @@ class SideRecords(NamedTuple):
     """Some records for a side output of the source: ``stream.get_side_output(tag)`` has them.
 
     >>> from firesteel.datastream import OutputTag
-    >>> from firesteel.datastream import OutputTag
     >>> SideRecords(OutputTag("odd"), ["?"])
     SideRecords(tag=OutputTag('odd', PICKLED_BYTE_ARRAY), values=['?'], timestamps=None)
     """
