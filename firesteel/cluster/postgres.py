@@ -28,7 +28,7 @@ SECONDS_TO_CONNECT = 3
 SECONDS_OF_STATEMENT = 5.0
 """A statement that takes longer is given up by the server: a lease must not run out while one waits for a lock."""
 SECONDS_TO_ANSWER = SECONDS_OF_STATEMENT + 1
-"""After that the connection is cut on this side: a network that swallows everything tells nobody."""
+"""After that the connection is cut on this side: if the network drops all packets, no error arrives."""
 READ_ONLY = "25006"
 """What a server answers that may not be written to."""
 _PAUSE = 0.1
@@ -134,7 +134,7 @@ class Postgres:
 
     def _connected(self) -> psycopg.Connection[Any]:
         if self._closed.is_set():
-            raise RegistryUnreachableError("This job manager has let go of the registry.")
+            raise RegistryUnreachableError("This job manager has closed its connection to the registry.")
         if self._connection is None or self._connection.closed:
             limits = [
                 f"-c statement_timeout={SECONDS_OF_STATEMENT * 1000:.0f}",

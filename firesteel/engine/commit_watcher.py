@@ -1,6 +1,6 @@
 """A thread that commits what sinks have prepared as soon as the engine has logged the batch.
 
-Spark tells nobody that it has logged a batch, and the next one may be far away. So somebody has to look.
+Spark does not notify anybody when it has logged a batch, and the next batch may begin much later. So this thread polls.
 """
 
 from __future__ import annotations

@@ -127,8 +127,8 @@ class FolderLease:
                     raise OSError(f"{self._path} cannot be read: somebody else is writing it, or was interrupted")
             elif found.get("token") != self._token:
                 self._lost = CheckpointError(
-                    f"The checkpoint folder {self._folder} was taken over while this job stood still, by "
-                    f"{self._holder_of(found) or 'somebody who is gone by now'}. This job ends."
+                    f"The checkpoint folder {self._folder} was taken over while this job did not renew its lease, by "
+                    f"{self._holder_of(found) or 'a job that has ended since'}. This job ends."
                 )
                 return
             self._number += 1

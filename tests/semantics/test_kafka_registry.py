@@ -169,7 +169,7 @@ class TestWhatGoesWrong:
         assert failure.value.kind is FailureKind.PASSING
 
     def test_settings(self) -> None:
-        with pytest.raises(ConfigurationError, match="is such as 'http://localhost:8081', got 'kafka:9092'"):
+        with pytest.raises(ConfigurationError, match="looks like 'http://localhost:8081', got 'kafka:9092'"):
             Reader.for_generic(FIRST, "me:secret@kafka:9092")
         with pytest.raises(ConfigurationError, match=r"no property 'basic\.auth'"):
             Reader.for_generic(FIRST, NO_ACCOUNT, {"basic.auth": "me:secret"})

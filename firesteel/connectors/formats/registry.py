@@ -56,7 +56,7 @@ class SchemaRegistry:
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigurationError(
-                f"The address of a schema registry is such as 'http://localhost:8081', got {_shown(address)!r}."
+                f"A schema registry address looks like 'http://localhost:8081', got {_shown(address)!r}."
             )
         if "@" in parts.netloc:
             account, _, place = parts.netloc.rpartition("@")
