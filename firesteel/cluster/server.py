@@ -123,7 +123,7 @@ def serve(settings: ClusterSettings, ready: Callable[[str], None] = lambda addre
     """Runs a job manager until it is stopped. ``ready`` is called with its address once it answers."""
     folder = ClusterFolder.make(settings.folder)
     if settings.highly_available:
-        return _serve_among_others(settings, folder, ready)
+        return _serve_highly_available(settings, folder, ready)
     return _serve_alone(settings, folder, ready)
 
 
@@ -151,7 +151,7 @@ def _serve_alone(settings: ClusterSettings, folder: ClusterFolder, ready: Callab
     return 0
 
 
-def _serve_among_others(settings: ClusterSettings, folder: ClusterFolder, ready: Callable[[str], None]) -> int:
+def _serve_highly_available(settings: ClusterSettings, folder: ClusterFolder, ready: Callable[[str], None]) -> int:
     listening = _listening(settings)
     address = _address(settings, listening)
     name = re.sub("[^A-Za-z0-9.]", "_", address.partition("//")[2])

@@ -104,15 +104,15 @@ class Supervisor:
         self._background.stopping = not leave_jobs
         if self._background.stopping:
             self.registry.check()
-            told: set[Process] = set()
+            notified: set[Process] = set()
             deadline = time.monotonic() + SECONDS_TO_SUSPEND
             while time.monotonic() < deadline and self._with_driver():
                 with self._lock:
                     running = [(job, job.process) for job in self._jobs.values() if job.process is not None]
                 # One that was being started comes later than the others.
                 for job, process in running:
-                    if process not in told:
-                        told.add(process)
+                    if process not in notified:
+                        notified.add(process)
                         self._drivers.terminate(job, process)
                 self._nudge()
                 time.sleep(0.05)

@@ -76,7 +76,7 @@ class BatchLog:
         """What was done for a batch after its end, or in the middle of another one."""
         self._change(number, lambda one: _with_part(one, name, seconds))
 
-    def learnt(self, number: int, duration_ms: float, parts: Mapping[str, float]) -> None:
+    def add_statistics(self, number: int, duration_ms: float, parts: Mapping[str, float]) -> None:
         """What the engine knows of a batch. ``parts`` may hold others: what was measured within them is taken off."""
         self._change(
             number, lambda one: replace(one, duration_ms=duration_ms, parts={**one.parts, **_rest(one, parts)})

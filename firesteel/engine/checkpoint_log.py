@@ -60,7 +60,7 @@ class CheckpointLog:
         with self._lock:
             self._restored += 1
 
-    def learnt(self, number: int, **known: Any) -> None:
+    def add_statistics(self, number: int, **known: Any) -> None:
         """More is known of a completed one."""
         with self._lock:
             for place, one in enumerate(self._history):

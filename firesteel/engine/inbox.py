@@ -202,7 +202,7 @@ class Inbox:
     @staticmethod
     def _print(out: list[str], err: list[str]) -> None:
         if out or err:
-            with _reader_there(), beside_progress():
+            with _translate_broken_pipe(), beside_progress():
                 sys.stderr.write("".join(err))
                 sys.stderr.flush()
                 sys.stdout.write("".join(out))
@@ -333,7 +333,7 @@ class Inbox:
 
 
 @contextlib.contextmanager
-def _reader_there() -> Iterator[None]:
+def _translate_broken_pipe() -> Iterator[None]:
     """Around what is printed. ``| head`` may have gone, and does not come back."""
     try:
         yield

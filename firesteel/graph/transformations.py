@@ -104,13 +104,13 @@ class Program:
         """After an execution: streams may be built on further, but what was executed is not executed again."""
         self._nodes = {node_id: node for node_id, node in self._nodes.items() if not node.spec.is_sink}
 
-    def set_sinks_aside(self) -> list[Transformation]:
+    def remove_sinks(self) -> list[Transformation]:
         """Takes the sinks out, for a job that is not theirs; :meth:`put_back` puts them back."""
         waiting = [node for node in self._nodes.values() if node.spec.is_sink]
         self.forget_sinks()
         return waiting
 
     def put_back(self, sinks: list[Transformation]) -> None:
-        """Adds the sinks that were set aside."""
+        """Adds the sinks that :meth:`remove_sinks` has taken out."""
         nodes = {**self._nodes, **{node.id: node for node in sinks}}
         self._nodes = dict(sorted(nodes.items()))

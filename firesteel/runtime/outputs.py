@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["DirectReceiver", "Output", "Receiver", "Sender", "Targets", "counter_of", "is_columnar"]
 
 FRAME_BYTES = 1 << 20
-MOST_HELD = 64 << 20
+MAX_BUFFERED_BYTES = 64 << 20
 """A sender holds no more bytes than about this, however few records they are."""
 
 
@@ -423,7 +423,7 @@ class Sender:
     def _sent_later(self, count: int) -> None:
         """Counts what waits for its frame, watermarks too: memory must not grow with the batch."""
         self._unsent += count
-        if self._unsent >= self._limit or self._weight >= MOST_HELD:
+        if self._unsent >= self._limit or self._weight >= MAX_BUFFERED_BYTES:
             self._flush()
 
     def _flush(self) -> None:

@@ -1,4 +1,4 @@
-"""What a task tells the driver of a batch: what it did, and what must be known before the next one."""
+"""A task's report of a batch to the driver: what it did, and what must be known before the next one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OperatorReport(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskBatchReport:
-    """What a task tells the driver of a batch."""
+    """A task's report of a batch to the driver."""
 
     stage: int
     subtask: int

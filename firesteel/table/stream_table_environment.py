@@ -270,7 +270,7 @@ class StreamTableEnvironment(TableEnvironment):
     def _alone(self) -> Iterator[None]:
         """Sinks of the stream program wait for its own execute()."""
         program = self._stream_env.program
-        waiting = program.set_sinks_aside()
+        waiting = program.remove_sinks()
         try:
             yield
         finally:

@@ -111,7 +111,7 @@ def test_a_second_job_is_refused_and_one_that_was_overtaken_ends(
         return client.get_job_status().result() is not JobStatus.RUNNING
 
     assert eventually(overtaken)
-    with pytest.raises(CheckpointError, match="was taken over while this job did not renew its lease, by job 'successor'"):
+    with pytest.raises(CheckpointError, match="did not renew its lease, by job 'successor'"):
         client.get_job_execution_result().result()
     assert json.loads(lease.read_text())["token"] == "another"
 

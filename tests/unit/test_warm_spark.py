@@ -32,12 +32,12 @@ class Gateway:
 
 @pytest.fixture
 def gateway(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Gateway]:
-    """A Spark that was put aside, as if it had been started without settings of a job."""
+    """A detached Spark, as if it had been started without settings of a job."""
     monkeypatch.setenv("FIRESTEEL_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("FIRESTEEL_MASTER", raising=False)
     for owner, name in warm_spark._STATIC:
         monkeypatch.setattr(owner, name, None)
-    monkeypatch.setattr(warm_spark, "_aside", None)
+    monkeypatch.setattr(warm_spark, "_detached", None)
     monkeypatch.setattr(warm_spark, "_level", None)
     made = Gateway()
     facts = start_facts(Settings())
@@ -53,9 +53,9 @@ def gateway(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Gateway
 
 
 def reattach_spark(settings: Settings) -> None:
-    if warm_spark._aside is not None:
+    if warm_spark._detached is not None:
         # pytest says in its environment which part of a test runs.
-        warm_spark._aside.environment["PYTEST_CURRENT_TEST"] = os.environ["PYTEST_CURRENT_TEST"]
+        warm_spark._detached.environment["PYTEST_CURRENT_TEST"] = os.environ["PYTEST_CURRENT_TEST"]
     warm_spark.reattach_spark(settings)
 
 
@@ -155,7 +155,7 @@ def test_workers_learn_the_level_that_the_program_has_set(gateway: Gateway) -> N
 
 
 def test_a_program_without_a_job_on_spark_ends_it(gateway: Gateway) -> None:
-    aside = warm_spark._aside
-    assert aside is not None
-    warm_spark._let_go(aside)
+    detached = warm_spark._detached
+    assert detached is not None
+    warm_spark._kill_unused(detached)
     assert gateway.proc.poll() is not None

@@ -173,7 +173,7 @@ class TransactionWriting(Writing):
             except self._session.errors as error:
                 if not self._is_locked(error):
                     raise
-                prepared = self._prepared_by_others()
+                prepared = self._has_conflicting_transaction()
                 if left and not prepared:
                     continue
                 refusal = self._session.as_connector_error(error, self.doing)
@@ -198,5 +198,5 @@ class TransactionWriting(Writing):
         """Whether a statement waited for a lock for as long as it may."""
 
     @abstractmethod
-    def _prepared_by_others(self) -> bool:
+    def _has_conflicting_transaction(self) -> bool:
         """Whether other subtasks of this sink have prepared transactions."""

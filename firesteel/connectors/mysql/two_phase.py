@@ -119,7 +119,7 @@ class XaWriter(TransactionWriting):
     def _is_locked(self, error: Exception) -> bool:
         return code_of(error) == LOCKED
 
-    def _prepared_by_others(self) -> bool:
+    def _has_conflicting_transaction(self) -> bool:
         return bool(_prepared(self._session, self._sink_prefix))
 
     def _check(self) -> None:

@@ -136,7 +136,7 @@ class TransactionWriter(TransactionWriting):
     def _is_locked(self, error: Exception) -> bool:
         return getattr(error, "sqlstate", None) == LOCKED
 
-    def _prepared_by_others(self) -> bool:
+    def _has_conflicting_transaction(self) -> bool:
         return bool(_prepared(self._session, self._sink_prefix))
 
     def _check(self) -> None:

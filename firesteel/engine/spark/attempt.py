@@ -53,8 +53,9 @@ __all__ = ["Attempt", "BatchAttempt", "SharedByAttempts", "StreamingAttempt", "b
 
 logger = logging.getLogger("firesteel")
 
-LOOK, IDLE_LOOK, QUIET = 0.05, 0.2, 10.0
-"""How often the driver looks at what is asked of the job, and how often when no batch ended for so many seconds."""
+POLL_SECONDS, IDLE_POLL_SECONDS, IDLE_AFTER_SECONDS = 0.05, 0.2, 10.0
+"""How often the driver looks at what is asked of the job; how often when the job is idle; and how long after the end of
+a batch it counts as idle."""
 
 SECONDS_TO_LOG = 30.0
 """How long Spark may take to log the last batch once its tasks are done."""
@@ -248,14 +249,16 @@ class StreamingAttempt(Attempt):
         """While the query runs: savepoints are taken, and the hold on the folder is looked at."""
         context = self.context
         looks = 0
-        while not context.inbox.finished.wait(LOOK if time.monotonic() - self._taken_at < QUIET else IDLE_LOOK):
+        while not context.inbox.finished.wait(
+            POLL_SECONDS if time.monotonic() - self._taken_at < IDLE_AFTER_SECONDS else IDLE_POLL_SECONDS
+        ):
             looks += 1
             # Asking Spark is most of what an idle job costs here.
             ended = looks % 5 == 0 and not self.active
             if context.cancelled or savepoints.stopped or self._failure is not None or ended:
                 return
             if context.suspending:
-                savepoints.come_to_rest(self)
+                savepoints.wait_until_idle(self)
                 return
             savepoints.serve(self)
             self.shared.folder.check_lock()
@@ -308,8 +311,8 @@ class StreamingAttempt(Attempt):
         with self._looking:
             for batch, report in progress_after(self._query, self._known).items():
                 self._known = max(self._known, batch)
-                self.context.checkpoints.learnt(batch, **sizes_of(report))
-                self.context.batches.learnt(batch, *durations_of(report))
+                self.context.checkpoints.add_statistics(batch, **sizes_of(report))
+                self.context.batches.add_statistics(batch, *durations_of(report))
 
     def interrupt(self) -> None:
         self._stop_query()

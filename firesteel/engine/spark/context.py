@@ -31,7 +31,7 @@ from firesteel.engine.spark.errors import first_lines
 from firesteel.engine.spark.home import LOCAL_FILES, SparkHome, spark_home
 from firesteel.engine.spark.java import Java, find_java
 from firesteel.engine.spark.jvm_process import (
-    no_jvm_left_behind,
+    kill_jvm_on_failure,
     own_interrupts,
     remove_with_jvm,
     temporary_folder_flag,
@@ -164,7 +164,7 @@ def start_spark(settings: Settings, name: str, lasting: bool) -> SparkSession:
             options.setdefault(*LOCAL_FILES)
         quick = settings.jit == "quick" or (settings.jit == "auto" and not lasting)
         environment = _environment(java, home, options, quick, lasting)
-    with _preloading(), no_jvm_left_behind(), own_interrupts(), exported(environment):
+    with _preloading(), kill_jvm_on_failure(), own_interrupts(), exported(environment):
         try:
             session = _created(master, options, settings.spark, home)
             remove_with_jvm(session.sparkContext._jvm, scratch_folder())

@@ -18,11 +18,11 @@ from pyspark import SparkContext
 
 from firesteel.engine.scratch import scratch_folder
 
-__all__ = ["no_jvm_left_behind", "own_interrupts", "remove_with_jvm", "temporary_folder_flag"]
+__all__ = ["kill_jvm_on_failure", "own_interrupts", "remove_with_jvm", "temporary_folder_flag"]
 
 
 @contextlib.contextmanager
-def no_jvm_left_behind() -> Iterator[None]:
+def kill_jvm_on_failure() -> Iterator[None]:
     """Around Spark's start: whatever ends it early, Ctrl-C above all, ends the JVM, too.
 
     PySpark starts the JVM, waits for it, and forgets it when it is interrupted there. The JVM would end when its

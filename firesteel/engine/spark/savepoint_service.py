@@ -57,7 +57,7 @@ class SparkSavepoints:
         if self._link.draining and stopping is not None:
             self._answer(stopping, attempt, drained=True)
 
-    def come_to_rest(self, attempt: StreamingAttempt) -> None:
+    def wait_until_idle(self, attempt: StreamingAttempt) -> None:
         """For a job that is being suspended: no batch begins, and the one under way may end, if that is soon."""
         if not self._wait_on_hold(attempt, BATCH_MAY_TAKE):
             logger.info("the batch under way takes longer than %.0f s and is given up", BATCH_MAY_TAKE)

@@ -1,12 +1,12 @@
-"""A Spark that runs before it is known for which job: put aside, and brought back for a job that it fits.
+"""A Spark that runs before it is known for which job: detached, and attached again for a job that it fits.
 
 A driver of the job manager may be started before there is a job (:mod:`firesteel.cluster.warm_driver`). Its program
 must not notice. So:
 
-1. Spark is put aside: to this process, and to a program that uses PySpark itself, none runs.
+1. Spark is detached: to this process, and to a program that uses PySpark itself, none runs.
 2. When a job asks for Spark, all that a new one would be started with is made out as for any job: settings of the job,
    ``spark-defaults.conf``, ``config.yaml``, environment variables, the working directory.
-3. If that is what the one that was put aside was started with, it is brought back. Otherwise its JVM is killed, and
+3. If that is what the detached one was started with, it is attached again. Otherwise its JVM is killed, and
    another one is started. Nothing of a job has run in it.
 """
 
@@ -43,8 +43,8 @@ _STATIC = (
 
 
 @dataclass
-class _Aside:
-    """A Spark that nobody uses."""
+class _DetachedSpark:
+    """A Spark that runs, and that this process does not know as its own."""
 
     facts: dict[str, str] = field(repr=False)
     jvm: subprocess.Popen[Any]
@@ -79,44 +79,44 @@ class _Aside:
             self.static[0].shutdown()
 
 
-_aside: _Aside | None = None
+_detached: _DetachedSpark | None = None
 _level: int | None = None
-"""The level of the workers' log in a Spark that was brought back."""
+"""The level of the workers' log in a Spark that was attached again."""
 
 
 def detach_spark(facts: Mapping[str, str]) -> None:
-    """Puts the Spark of this process aside. ``facts``: what it was started with (:func:`.start_facts`)."""
-    global _aside
+    """Detaches the Spark of this process. ``facts``: what it was started with (:func:`.start_facts`)."""
+    global _detached
     jvm = jvm_process()
     assert jvm is not None
     static = [getattr(owner, name) for owner, name in _STATIC]
-    _aside = _Aside(dict(facts), jvm, logging.getLogger().getEffectiveLevel(), static)
+    _detached = _DetachedSpark(dict(facts), jvm, logging.getLogger().getEffectiveLevel(), static)
     for owner, name in _STATIC:
         setattr(owner, name, None)
-    atexit.register(_let_go, _aside)
+    atexit.register(_kill_unused, _detached)
 
 
 def is_alive() -> bool:
-    """Whether there is one that was put aside, and its JVM lives."""
-    return _aside is not None and _aside.jvm.poll() is None
+    """Whether there is a detached one whose JVM lives."""
+    return _detached is not None and _detached.jvm.poll() is None
 
 
 def reattach_spark(settings: Settings) -> None:
-    """For a job that needs Spark: brings back what was put aside if it is as if it had been started for the job, and
-    otherwise lets go of it."""
-    global _aside, _level
-    aside = _aside
-    if aside is None or aside.process != os.getpid():
+    """For a job that needs Spark: attaches the detached one again if it is as if it had been started for the job, and
+    otherwise ends it."""
+    global _detached, _level
+    detached = _detached
+    if detached is None or detached.process != os.getpid():
         return
-    _aside = None
-    reasons = aside.reasons_against(settings)
+    _detached = None
+    reasons = detached.reasons_against(settings)
     if reasons:
         logger.info("the Spark of this warm driver is not used, another one is started: %s", ", ".join(reasons))
-        aside.kill()
+        detached.kill()
         return
-    for (owner, name), value in zip(_STATIC, aside.static, strict=True):
+    for (owner, name), value in zip(_STATIC, detached.static, strict=True):
         setattr(owner, name, value)
-    _level = aside.level
+    _level = detached.level
 
 
 def level_for_workers() -> dict[str, str]:
@@ -134,7 +134,7 @@ def differences(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
 
 
-def _let_go(aside: _Aside) -> None:
+def _kill_unused(detached: _DetachedSpark) -> None:
     """At the end of the process: the program has run no job on Spark."""
-    if _aside is aside and aside.process == os.getpid():
-        aside.kill()
+    if _detached is detached and detached.process == os.getpid():
+        detached.kill()

@@ -58,7 +58,7 @@ class GrowingTable(Table):
     def releasable_bytes(self) -> int:
         if isinstance(self._table, PagedTable):
             return self._table.releasable_bytes
-        if not self._scale.learnt:
+        if not self._scale.calibrated:
             # In its first batch nothing was written yet, but memory fills all the same.
             self._scale.learn(self.dirty)
         return self._scale.of(len(self.live))

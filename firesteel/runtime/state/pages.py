@@ -192,7 +192,7 @@ class PagedTable(Table):
                 entries = [[value, home, key] for key, value in zip(keys, values, strict=True)]
                 self._members[number] = entries
                 self._stored[number] = len(entries)
-                if not self._scale.learnt:
+                if not self._scale.calibrated:
                     self._scale.learn(entries)
                 self.live.update(zip(keys, entries, strict=True))
 

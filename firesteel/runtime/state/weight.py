@@ -49,7 +49,7 @@ class Scale:
         self._average = 0.0
 
     @property
-    def learnt(self) -> bool:
+    def calibrated(self) -> bool:
         return self._average > 0
 
     def learn(self, entries: Sequence[Entry]) -> None:

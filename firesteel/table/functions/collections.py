@@ -238,7 +238,7 @@ def _concatenated(*arrays: Any) -> Any:
     return None if any(array is None for array in arrays) else [item for array in arrays for item in array]
 
 
-def _united(first: Any, second: Any) -> Any:
+def _union(first: Any, second: Any) -> Any:
     return None if first is None or second is None else _distinct([*first, *second])
 
 
@@ -249,7 +249,7 @@ register(
     Function("ARRAY_REMOVE", _WITH_ITEM, _same, _or_null(lambda items, item: [each for each in items if each != item]))
 )
 register(Function("ARRAY_CONCAT", Signature(("array",), repeated=True), _joined_type, row_by_row(_concatenated)))
-register(Function("ARRAY_UNION", Signature(("array", "array")), _joined_type, row_by_row(_united)))
+register(Function("ARRAY_UNION", Signature(("array", "array")), _joined_type, row_by_row(_union)))
 register(
     Function("ARRAY_SLICE", Signature(("array", "integer", "integer"), optional=1), _array_or_null, row_by_row(_sliced))
 )

@@ -56,12 +56,12 @@ class DistinctValues:
         order = sorted_by_code(pairs, len(slots))
         ends = np.cumsum(np.bincount(pairs, minlength=len(slots)))
         segments = Segments(np.concatenate(([0], ends[:-1])), len(rows))
-        held = self.table.values[0][slots]
+        stored = self.table.values[0][slots]
         if weights is None:
-            counts = segments.running_counts(held)
+            counts = segments.running_counts(stored)
         else:
-            counts, _ = floored(segments, weights[rows][order], held)
-        before = segments.before(counts, held)
+            counts, _ = floored(segments, weights[rows][order], stored)
+        before = segments.before(counts, stored)
         found[rows[order]] = np.sign(counts) - np.sign(before)
         left = counts[segments.ends]
         self.table.values[0][slots] = left

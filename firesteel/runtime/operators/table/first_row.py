@@ -65,11 +65,11 @@ class FirstRowOperator(StreamOperator[FirstRow]):
         ends = np.cumsum(np.bincount(codes, minlength=len(slots)))
         segments = Segments(np.concatenate(([0], ends[:-1])), rows)
         places = self._places(batch, slots, alive, segments)
-        held, places = places[rows:], places[:rows][order]
+        stored, places = places[rows:], places[:rows][order]
         # Any row is before one that is not there.
-        held[~alive] = places.max(initial=0) + 1
-        best = -segments.running_max(-places, -held)
-        before = segments.before(best, held)
+        stored[~alive] = places.max(initial=0) + 1
+        best = -segments.running_max(-places, -stored)
+        before = segments.before(best, stored)
         won = places <= before if self.spec.last_wins else places < before
         winners: Array = np.sort(order[won])
         return winners
@@ -103,12 +103,12 @@ def _narrowed(numbers: Array, most: int) -> tuple[Array, int]:
     return ranks, len(values)
 
 
-def _numbers(now: Values, held: Values, alive: Array, order: Order) -> Array:
+def _numbers(now: Values, stored: Values, alive: Array, order: Order) -> Array:
     """Whole numbers that are ordered as values are to be. Those of rows that are not there mean nothing."""
-    assert held.known is not None
-    content = np.concatenate((now.content, held.content))
-    known = np.concatenate((np.ones(len(now.content), bool) if now.known is None else now.known, held.known & alive))
-    if content.dtype.kind in "iu" and known[: len(now.content)].all() and held.known[alive].all():
+    assert stored.known is not None
+    content = np.concatenate((now.content, stored.content))
+    known = np.concatenate((np.ones(len(now.content), bool) if now.known is None else now.known, stored.known & alive))
+    if content.dtype.kind in "iu" and known[: len(now.content)].all() and stored.known[alive].all():
         whole = content.astype(np.int64, copy=False)
         # The complement turns the order round, and there is one of each number.
         return whole if order.ascending else ~whole

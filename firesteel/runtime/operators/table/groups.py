@@ -152,12 +152,12 @@ class Groups:
         # Codes are 0, 1, 2, … and each has rows, so the segments of the sorted rows are the codes.
         ends = np.cumsum(np.bincount(codes, minlength=len(slots)))
         groups = Segments(np.concatenate(([0], ends[:-1])), rows)
-        held = table.values[0][slots]
+        stored = table.values[0][slots]
         if signs is None:
-            counts = groups.running_counts(held)
+            counts = groups.running_counts(stored)
             segments, base_slots = groups, slots
         else:
-            counts, ignored = floored(groups, signs[order], held)
+            counts, ignored = floored(groups, signs[order], stored)
             if ignored is not None:
                 # As in Flink, nothing is taken back from a group that is not there.
                 kept = np.ones(rows, bool)
@@ -172,7 +172,7 @@ class Groups:
         fresh = base_slots < 0
         renewed = fresh.any()
         last = groups.ends
-        before_counts = groups.before(counts, held)
+        before_counts = groups.before(counts, stored)
         results = []
         for one in self.calls:
             if one.counts_rows:
@@ -205,8 +205,10 @@ class Groups:
         """Takes rows that come into frames and leave them, and gives the results after each. Unlike groups, a frame
         that is empty for a moment goes on with the state that it has."""
         table, slots, segments, signs = self.table, events.slots, events.segments, events.signs
-        held = table.values[0][slots]
-        counts = segments.running_counts(held) if signs is None else segments.running_sums(signs.astype(np.int64), held)
+        stored = table.values[0][slots]
+        counts = (
+            segments.running_counts(stored) if signs is None else segments.running_sums(signs.astype(np.int64), stored)
+        )
         in_order = np.arange(segments.rows)
         codes = segments.numbers
         results = []

@@ -161,8 +161,8 @@ class JoinOperator(StreamOperator[Join]):
         if self._filters:
             gains, loses = (DELETE, INSERT) if self._kind == "ANTI" else (INSERT, kinds[rows])
             changed = first | last
-            told = np.where(first, gains, loses).astype(np.int8)[changed]
-            return _Emitted(nobody[changed], slots[changed], told, rows[changed], order[changed])
+            changed_kinds = np.where(first, gains, loses).astype(np.int8)[changed]
+            return _Emitted(nobody[changed], slots[changed], changed_kinds, rows[changed], order[changed])
         adds = signs[rows] > 0
         plain = np.where(adds, INSERT, DELETE if self._outer == (True, True) else kinds[rows]).astype(np.int8)
         return _Emitted(

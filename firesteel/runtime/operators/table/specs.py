@@ -178,7 +178,7 @@ class WindowAggregate:
 
 @dataclass(frozen=True)
 class _JoinedInputs:
-    """What all joins are told first."""
+    """The fields that the specs of all joins begin with."""
 
     kind: str
     left_keys: tuple[int, ...]

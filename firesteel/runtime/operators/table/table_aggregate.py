@@ -51,8 +51,8 @@ class TableAggregateOperator(StreamOperator[TableAggregate]):
         accumulators = self._groups.table.values[self._groups.calls[0].state][0]
         for slot in slots.tolist():
             if slot not in self._before:
-                held = accumulators[slot]
-                self._before[slot] = [] if held is None else self.spec.call.user.emitted(held)
+                stored = accumulators[slot]
+                self._before[slot] = [] if stored is None else self.spec.call.user.emitted(stored)
 
     def _flush(self) -> None:
         if not self._before:

@@ -1,4 +1,4 @@
-"""What the operators of OVER windows and of tables of windows are told."""
+"""The specs of operators for OVER windows and for windows as columns of a table."""
 
 from __future__ import annotations
 
