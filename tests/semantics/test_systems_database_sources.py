@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from databasekit import NONE, SMALL, SqliteFile, options
 from kit import eventually
 
 from firesteel.common import Types
+from firesteel.connectors.jdbc import scanning
 from firesteel.datastream.connectors.jdbc import JdbcSink
 from firesteel.datastream.connectors.jdbc_source import JdbcSource
 from firesteel.errors import ConnectorError, FailureKind, JobExecutionError, ProgramError
@@ -98,6 +100,48 @@ def test_a_row_that_is_committed_late_is_not_missed(sqlite: SqliteFile, tmp_path
     ((only,),) = enumerator.plan(position, [[3, None, 3]], 1)
     values = [row.id for piece in source.create_reader().read(*only[:3]) for row in piece.values]  # type: ignore[union-attr]
     assert values == [1, 2, 3]
+    enumerator.stop()
+
+
+def test_a_backlog_settles_as_a_whole_and_batches_of_any_size_read_it_once(
+    sqlite: SqliteFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(monotonic=lambda: clock.now, now=1000.0)
+    monkeypatch.setattr(scanning, "time", clock)
+    orders(sqlite, list(range(1, 401)))
+    source = JdbcSource.growing_table("orders", "id", ORDER, options(sqlite), interval=0.5, settle=5)
+    enumerator, reader = source.create_enumerator(), source.create_reader()
+    position, sizes, read = enumerator.initial(), [], []
+    for records, seconds in ((100, 0), (50, 1), (100, 1), (100, 3), (50, 0), (100, 0), (100, 0), (100, 0)):
+        clock.now += seconds
+        later = enumerator.latest(position, records)
+        for only in (one for share in enumerator.plan(position, later, 1) for one in share):
+            read += [row.id for piece in reader.read(*only[:3]) for row in piece.values]  # type: ignore[union-attr]
+        sizes.append(later[0][0])
+        position = later
+        if records == 50 and seconds == 1:
+            add(sqlite, [401])
+    assert sizes == [None, None, None, 100, 150, 250, 350, 400]
+    assert read == list(range(1, 401))
+    # 401 was seen two seconds after the others, at the third look.
+    clock.now += 2
+    assert enumerator.latest(position, 100)[0][0] == 401
+    enumerator.stop()
+    reader.close()
+
+
+def test_what_has_settled_before_a_position_does_not_move_it_back(
+    sqlite: SqliteFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(monotonic=lambda: clock.now, now=1000.0)
+    monkeypatch.setattr(scanning, "time", clock)
+    orders(sqlite, [1, 2, 3])
+    source = JdbcSource.growing_table("orders", "id", ORDER, options(sqlite), interval=0.5, settle=5)
+    enumerator = source.create_enumerator()
+    assert enumerator.latest([[0, None, 0]], 100) == [[0, None, 0]]
+    clock.now += 5
+    ahead = [[7, None, 7]]
+    assert enumerator.latest(ahead, 100) == ahead
     enumerator.stop()
 
 

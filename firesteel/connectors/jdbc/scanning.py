@@ -145,6 +145,9 @@ class TableEnumerator(_Enumerator):
         self._asked = -math.inf
         self._exact: str | None = None
         self._seen: deque[tuple[float, Any]] = deque()
+        """The greatest values of a column, and when each was seen first, that have not settled yet."""
+        self._ripe: Any = None
+        """The last of them that has."""
 
     def initial(self) -> Position:
         return None if self.bounded else [[self._start, None, 0]]
@@ -231,22 +234,29 @@ class TableEnumerator(_Enumerator):
         now = time.monotonic()
         if now - self._asked < self._interval:
             return position
-        newest, count = self._limit(at, None, max_records)
-        if self._settle and newest != at:
-            newest = self._settled(at, newest, now)
-        if newest == at:
+        until = self._settled(at, now) if self._settle else None
+        newest, count = (at, 0) if self._settle and until is None else self._limit(at, until, max_records)
+        if not count:
+            # Also where all that has settled lies before the position: it never goes back.
             self._asked = now
             return position
         return [[newest, None, rows + count]]
 
-    def _settled(self, at: Any, newest: Any, now: float) -> Any:
-        """The newest value that was there ``settle`` seconds ago: rows with smaller ones may have come since."""
-        if not self._seen or self._seen[-1][1] != newest:
-            self._seen.append((now, newest))
-        found = at
+    def _settled(self, at: Any, now: float) -> Any:
+        """The greatest value that was there ``settle`` seconds ago, if that is known: rows with smaller ones may have
+        come since. It has nothing to do with how many rows a batch takes, so that a backlog is read at full speed."""
+        dialect = self._connection.dialect()
+        condition, parameters = between(dialect, self._scan.column, at, None)
+        name, table = dialect.quoted(self._scan.column), dialect.quoted(self._scan.table)
+        sql = f"SELECT MAX({name}){self._column()} FROM {table} WHERE {condition}"
+        ((newest,),) = self._ask(sql, parameters, f"a look at {self._scan.table}")
+        if newest is not None:
+            newest = _json_value(newest, self._scan.column)
+            if not self._seen or self._seen[-1][1] != newest:
+                self._seen.append((now, newest))
         while self._seen and now - self._seen[0][0] >= self._settle:
-            found = self._seen.popleft()[1]
-        return found
+            self._ripe = self._seen.popleft()[1]
+        return self._ripe
 
     def ended(self, position: list[list[Any]] | None) -> bool:
         return self.bounded and position is not None and all(at == end for at, end, _ in position)
