@@ -21,7 +21,7 @@ from firesteel.datastream.connectors import DeliveryGuarantee, SinkBatch
 from firesteel.datastream.connectors.base import CommitterContext, SinkIdentity, WriterContext
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.redis import RedisEntry, RedisSink, RedisSource
-from firesteel.errors import ConnectorError, FailureKind, JobExecutionError, ProgramError
+from firesteel.errors import ConnectorError, FailureKind, InputError, JobExecutionError, ProgramError
 from firesteel.testing import CommitCrashes, CrashPoint, memory_environment, run_pipeline
 
 NONE = WatermarkStrategy.no_watermarks()
@@ -270,9 +270,21 @@ def test_a_restart_does_not_move_the_end_of_a_bounded_source(redis: RedisDb) -> 
     enumerator.stop()
     redis.add("one", range(5, 9))
     redis.add("none", [100])
-    assert position["one"][1] == [ids[1], 2, ids[4]]
+    assert position["one"][1] == {
+        "id": ids[1],
+        "read": 2,
+        "stop": ids[4],
+        "added": 2,
+        "stop_added": 5,
+        "deleted": "0-0",
+    }
     assert _read_all(given, position) == [2, 3, 4]
-    # Of a former version: the end is what there is now.
+    # Of former versions: one that says where it ends, and one whose end is what there is now.
+    assert _read_all(given, {"one": [["0-0", 0], [ids[1], 2, ids[4]]], "none": [["0-0", 0], ["0-0", 0, "0-0"]]}) == [
+        2,
+        3,
+        4,
+    ]
     former = {"one": [["0-0", 0], [ids[1], 2]], "none": [["0-0", 0], ["0-0", 0]]}
     assert sorted(_read_all(given, former)) == [*range(2, 9), 100]
 
@@ -306,6 +318,89 @@ def test_entries_that_are_gone_before_they_were_read(redis: RedisDb, ignored: bo
             enumerator.latest(first, 100)
     reader.close()
     enumerator.stop()
+
+
+def _latest(given: RedisSource, position: Any = None, records: int = 10) -> Any:
+    """What a driver plans next; positions travel as JSON."""
+    enumerator = given.create_enumerator()
+    try:
+        return json.loads(json.dumps(enumerator.latest(position, records)))
+    finally:
+        enumerator.stop()
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+@pytest.mark.parametrize("records", [3, 10, 100])
+def test_entries_that_are_trimmed_away_before_they_were_read(redis: RedisDb, records: int, bounded: bool) -> None:
+    ids = redis.add("one", range(30))
+    given = source(redis, "one", bounded=bounded)
+    position = _latest(given)
+    redis.client.xtrim("one", maxlen=20, approximate=False)
+    after_read = _latest(given, position, records)
+    assert after_read["one"][1]["read"] == min(30, 10 + records), "these were read"
+    redis.client.xtrim("one", maxlen=5, approximate=False)
+    with pytest.raises(InputError, match=f"15 entries behind {ids[9]} were trimmed away before they were read"):
+        _latest(given, position, records)
+    redis.client.xtrim("one", maxlen=0, approximate=False)
+    with pytest.raises(InputError, match="20 entries behind"):
+        _latest(given, position, records)
+    ignoring = source(redis, "one", bounded=bounded, ignore_deleted=True)
+    redis.add("one", [30])
+    after = _latest(ignoring, position, records)
+    assert after["one"][1]["read"] == (10 if bounded else 11)
+    # From there on all is there again.
+    redis.add("one", range(31, 35))
+    assert _latest(given, after, 10)["one"][1]["read"] == (10 if bounded else 15)
+
+
+def test_what_was_deleted_before_the_job_began_is_no_error(redis: RedisDb) -> None:
+    ids = redis.add("one", range(30))
+    redis.client.xdel("one", ids[3], ids[20])
+    redis.client.xtrim("one", maxlen=25, approximate=False)
+    present = redis.numbers("one")
+    for start, expected in (("0-0", present), (ids[10], [n for n in present if n > 10]), ("$", [])):
+        given = source(redis, "one", start=start)
+        assert _read_all(given, None) == expected
+    growing = source(redis, "one", bounded=False, start=ids[10])
+    position = _latest(growing)
+    redis.client.xdel("one", ids[25])
+    with pytest.raises(InputError, match=f"were deleted before they were read, up to {ids[25]}"):
+        _latest(growing, position)
+
+
+def test_a_deletion_that_only_the_count_shows(redis: RedisDb) -> None:
+    ids = redis.add("one", range(30))
+    redis.client.xdel("one", ids[29])
+    given = source(redis, "one", bounded=False)
+    position = _latest(given)
+    # The greatest id that was deleted stays what it was when the job began.
+    redis.client.xdel("one", ids[20])
+    with pytest.raises(InputError, match=r"1 entries between .* were deleted before they were read"):
+        _latest(given, _latest(given, position, 5), 100)
+
+
+def test_a_start_that_lies_in_the_future_and_streams_that_come_later(redis: RedisDb) -> None:
+    given = source(redis, "one", bounded=False, start="5-0")
+    position = _latest(given)
+    for n in range(1, 9):
+        redis.client.xadd("one", {"n": n}, id=f"{n}-0")
+    position = _latest(given, position, 2)
+    assert (position["one"][1]["id"], position["one"][1]["read"]) == ("7-0", 2)
+    redis.client.xtrim("one", maxlen=0, approximate=False)
+    with pytest.raises(InputError, match="1 entries behind 7-0 were trimmed away"):
+        _latest(given, position)
+
+
+def test_a_stream_that_was_deleted_and_made_anew(redis: RedisDb) -> None:
+    redis.add("one", range(30))
+    given = source(redis, "one", bounded=False)
+    position = _latest(given)
+    redis.client.delete("one")
+    assert _latest(given, position) == position
+    redis.add("one", range(5))
+    with pytest.raises(InputError, match=r"it was deleted and made anew after .* was read, or the server has lost"):
+        _latest(given, position)
+    assert _latest(source(redis, "one", bounded=False, ignore_deleted=True), position)["one"][1]["read"] == 15
 
 
 def test_the_program_of_the_page_runs(redis: RedisDb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
