@@ -28,6 +28,7 @@ import mosquitto_server as mosquitto_server_module
 import pytest
 import rabbitmq_server as rabbitmq_server_module
 import redis_server as redis_server_module
+from certificatekit import untrusted_server
 from compiling import compile_tests
 from elasticsearchkit import fake_cluster
 from folderkit import runtime_folder
@@ -65,6 +66,7 @@ __all__ = [
     "redis_server",
     "registry",
     "registry_server",
+    "untrusted_server",
 ]
 
 ENGINES: dict[str, dict[str, str]] = {

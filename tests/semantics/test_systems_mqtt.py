@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kit import eventually
+from mosquitto_server import PASSWORD, USER, MosquittoServer, why_not
 from mosquittokit import Mqtt
 from sourcekit import read
 
 from firesteel.common import WatermarkStrategy
-from firesteel.connectors.mqtt import receiving
+from firesteel.connectors.mqtt import connecting, receiving
 from firesteel.connectors.mqtt.connecting import MqttAddress, Session
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors import SinkBatch
@@ -291,16 +296,139 @@ def test_a_batch_has_one_deadline_for_all_of_its_messages(monkeypatch: pytest.Mo
         waits.append(seconds)
         now[0] += seconds
 
-    sent = SimpleNamespace(wait_for_publish=wait, is_published=lambda: False)
+    sent = SimpleNamespace(wait_for_publish=wait, is_published=lambda: False, mid=1)
     made = MqttSink("mqtt://broker", lambda n: ("t", str(n)))
     made.retry_seconds = 30
     client = SimpleNamespace(publish=lambda *given: sent)
-    session = SimpleNamespace(client=client, check=lambda: None, close=lambda: None)
+    session = SimpleNamespace(client=client, check=lambda: None, close=lambda: None, refused={}, largest_packet=None)
+    session.too_large = False
     made._session = session  # type: ignore[assignment]
     monkeypatch.setattr(mqtt_connector, "time", SimpleNamespace(monotonic=lambda: now[0]))
     with pytest.raises(ConnectorError, match="has not acknowledged all of 3 messages after 30 s"):
         made.write(SinkBatch([("t", b"1"), ("t", b"2"), ("t", b"3")]))
-    assert waits == [30, 0, 0]
+    assert sum(waits) == 30
+
+
+@contextlib.contextmanager
+def own_broker(settings: str) -> Iterator[str]:
+    """The address of a broker with settings that others should not have."""
+    if (missing := why_not()) is not None:
+        pytest.skip(missing)
+    with MosquittoServer() as server:
+        (server.folder / "acl").write_text(f"user {USER}\ntopic readwrite allowed/#\n")
+        configuration = server.folder / "mosquitto.conf"
+        configuration.write_text(configuration.read_text() + settings.format(folder=server.folder))
+        server.crash()
+        yield server.url
+
+
+def at(url: str, message: Any) -> MqttSink:
+    made = MqttSink(url, message, user_name=USER, password=PASSWORD)
+    # Only ends what hangs.
+    made.retry_seconds = 120
+    return made
+
+
+def test_a_topic_to_which_the_user_may_not_write() -> None:
+    with own_broker("acl_file {folder}/acl\n") as url:
+        made = at(url, lambda n: (("allowed/a" if n < 30 else "others/b"), f"message {n}"))
+        with pytest.raises(JobExecutionError) as caught:
+            run_pipeline(lambda env: _end(env.from_collection(list(range(40))), made), restarts=3)
+    assert caught.value.kind is FailureKind.PERMANENT
+    assert (
+        "refused a message of 10 bytes for 'others/b': Not authorized. Grant the user the right to write to the topic. "
+        "The message is b'message 30'."
+    ) in str(caught.value)
+
+
+def test_packets_that_are_larger_than_the_broker_takes() -> None:
+    with own_broker("max_packet_size 1000\n") as url:
+        # A fixed header of three bytes, the topic with its length, a number, properties.
+        fits = 1000 - 3 - (2 + len("allowed/a")) - 2 - 1
+        made = at(url, lambda n: ("allowed/a", "x" * n))
+        made.write(SinkBatch([made.convert(fits)]))
+        with pytest.raises(
+            ConnectorError, match=rf"takes packets of at most 1,000 bytes.* a payload of {fits + 1}"
+        ) as e:
+            made.write(SinkBatch([made.convert(5), made.convert(fits + 1)]))
+        assert e.value.kind is FailureKind.PERMANENT
+        assert made._session is not None
+        # One that does not say so before, and ends the connection.
+        made._session.largest_packet = None
+        with pytest.raises(ConnectorError, match=r"takes smaller packets only.* a payload of 5,000 bytes") as e:
+            made.write(SinkBatch([made.convert(5), made.convert(5000)]))
+        assert e.value.kind is FailureKind.PERMANENT
+        made.write(SinkBatch([made.convert(5)]))
+        made.close()
+
+
+def test_more_than_mqtt_can_say_is_refused_in_the_task(mqtt: Mqtt, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mqtt_connector, "LARGEST", 1000)
+    error = failure(sink(mqtt, lambda n: ("t", "x" * 1000)))
+    assert error.kind is FailureKind.PERMANENT
+    assert error.element == "1"
+    assert "A message has at most 1,000 bytes with its topic; the one for 't' has 1,000." in str(error)
+
+
+class OldBroker:
+    """Speaks MQTT 3.1.1 only, and takes everything."""
+
+    def __init__(self) -> None:
+        self.versions: list[int] = []
+        self.published: list[bytes] = []
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"mqtt://127.0.0.1:{self._listening.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._listening.accept()
+                threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
+
+    def _talk(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as stream:
+            while head := stream.read(2):
+                body = stream.read(head[1])
+                if head[0] == 0x10:
+                    self.versions.append(body[6])
+                    connection.sendall(bytes((0x20, 2, 0, 0 if body[6] == 4 else 1)))
+                    if body[6] != 4:
+                        return
+                elif head[0] & 0xF0 == 0x30:
+                    topic_end = 2 + int.from_bytes(body[:2], "big")
+                    self.published.append(body[topic_end + 2 :])
+                    connection.sendall(bytes((0x40, 2)) + body[topic_end : topic_end + 2])
+
+    def close(self) -> None:
+        self._listening.close()
+
+
+def test_a_broker_that_speaks_the_former_version_only(caplog: pytest.LogCaptureFixture) -> None:
+    broker = OldBroker()
+    made = MqttSink(broker.url, lambda n: ("t", str(n)))
+    made.write(SinkBatch([made.convert(n) for n in range(5)]))
+    made.close()
+    broker.close()
+    assert broker.versions == [5, 4]
+    assert broker.published == [b"0", b"1", b"2", b"3", b"4"]
+    assert [record.getMessage() for record in caplog.records if "does not speak MQTT 5" in record.getMessage()]
+
+
+def test_what_was_answered_to_an_attempt_before_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Session(MqttAddress.of("mqtt://broker"), "x", keep=True)
+    for name in ("connect", "loop_start", "loop_stop", "disconnect"):
+        monkeypatch.setattr(session.client, name, lambda *given, **options: None)
+    session._on_connect(None, None, None, SimpleNamespace(is_failure=True, value=0x88), None)
+    monkeypatch.setattr(connecting, "CONNECT_SECONDS", 0)
+    with pytest.raises(ConnectorError, match="does not answer"):
+        session.open()
+
+
+def test_a_certificate_that_is_not_trusted(untrusted_server: int) -> None:
+    error = failure(MqttSink(f"mqtts://127.0.0.1:{untrusted_server}", lambda n: ("t", str(n))))
+    assert error.kind is FailureKind.PERMANENT
+    assert re.search("has a certificate that is not trusted: self.signed certificate", str(error))
 
 
 def test_nonsense_is_refused_when_the_program_is_built() -> None:

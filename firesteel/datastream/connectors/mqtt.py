@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,11 +14,20 @@ from firesteel.connectors.mqtt.receiving import MqttEnumerator, MqttMessage, Mqt
 from firesteel.connectors.source import SourceReader, SplitEnumerator
 from firesteel.datastream.connectors.base import Source
 from firesteel.datastream.connectors.batch_sink import BatchSink, SinkBatch
-from firesteel.errors import ConnectorError, ProgramError, TypeMismatchError, short_repr
+from firesteel.errors import ConnectorError, FailureKind, ProgramError, TypeMismatchError, short_repr
 
 __all__ = ["MqttMessage", "MqttSink", "MqttSource"]
 
 Text = str | Secret | Callable[[], str]
+
+logger = logging.getLogger("firesteel.connectors")
+
+LARGEST = 268_435_455
+"""Bytes that a packet may have: MQTT can say no more."""
+UNDER_WAY = 1000
+"""Messages that are sent before the first one is acknowledged, where the broker does not want fewer."""
+LOOK = 1.0
+"""Seconds from one look at the connection to the next, while messages are not acknowledged."""
 
 
 class MqttSource(Source[Logged, MqttMessage]):
@@ -62,6 +72,9 @@ class MqttSink(BatchSink):
     """Publishes a message for each record, at least once: with quality 1, and a batch is done when the broker has
     acknowledged all of it. MQTT remembers nothing that exactly once could rest on.
 
+    It speaks MQTT 5, in which a broker says which messages it refuses: they end the job. A broker that only knows MQTT
+    3.1.1 acknowledges what it throws away.
+
     ``message`` makes a topic and a payload (text or bytes) of a record.
 
     >>> MqttSink("mqtt://localhost", lambda n: ("numbers", str(n))).convert(5)
@@ -100,35 +113,86 @@ class MqttSink(BatchSink):
             )
         if not isinstance(payload, str | bytes | bytearray):
             raise TypeMismatchError(f"A payload is a text or bytes; {topic!r} gets {short_repr(payload, 80)}.")
-        return topic, payload.encode() if isinstance(payload, str) else bytes(payload)
+        body = payload.encode() if isinstance(payload, str) else bytes(payload)
+        if _packet_size(topic, body) > LARGEST:
+            raise TypeMismatchError(
+                f"A message has at most {LARGEST:,} bytes with its topic; the one for {short_repr(topic, 80)} has "
+                f"{len(body):,}."
+            )
+        return topic, body
 
     def write(self, batch: SinkBatch) -> None:
         session = self._opened()
-        sent = [session.client.publish(topic, payload, 1, self._retain) for topic, payload in batch.values]
+        session.refused.clear()
+        self._check_sizes(session, batch.values)
         try:
+            sent = [session.client.publish(topic, payload, 1, self._retain) for topic, payload in batch.values]
             # One deadline for all: message by message a broker that is gone would hold a batch for hours.
             deadline = time.monotonic() + self.retry_seconds
             for one in sent:
-                one.wait_for_publish(max(0.0, deadline - time.monotonic()))
+                while not one.is_published() and not session.too_large and (left := deadline - time.monotonic()) > 0:
+                    one.wait_for_publish(min(left, LOOK))
+            published = all(one.is_published() for one in sent)
         except (RuntimeError, ValueError) as error:
             self._drop()
-            raise ConnectorError(f"MQTT broker at {self._address} did not take a message: {error}.") from None
-        if not all(one.is_published() for one in sent):
+            said = str(error).rstrip(".")
+            raise ConnectorError(
+                f"MQTT broker at {self._address} did not take a message: {said}.{_largest(batch.values)}"
+            ) from None
+        for one, (topic, payload) in zip(sent, batch.values, strict=True):
+            if one.mid in session.refused:
+                raise session.refusal_of(session.refused[one.mid], topic, payload)
+        if not published:
             self._drop()
+            if session.too_large:
+                waiting = [message for one, message in zip(sent, batch.values, strict=True) if not one.is_published()]
+                raise self._too_large(*max(waiting, key=lambda message: len(message[1])))
             session.check()
             raise ConnectorError(
                 f"MQTT broker at {self._address} has not acknowledged all of {len(sent)} messages after "
-                f"{self.retry_seconds:g} s."
+                f"{self.retry_seconds:g} s.{_largest(batch.values)}"
             )
+
+    def _check_sizes(self, session: Session, messages: list[tuple[str, bytes]]) -> None:
+        """A broker that says how large a packet may be ends the connection at one that is larger."""
+        if session.largest_packet is None:
+            return
+        for topic, payload in messages:
+            if _packet_size(topic, payload) > session.largest_packet:
+                raise self._too_large(topic, payload, f"packets of at most {session.largest_packet:,} bytes")
+
+    def _too_large(self, topic: str, payload: bytes, limit: str = "smaller packets only") -> ConnectorError:
+        return ConnectorError(
+            f"MQTT broker at {self._address} takes {limit}, and a message for {short_repr(topic, 200)} has a payload "
+            f"of {len(payload):,} bytes: {short_repr(payload, 80)}. Raise the broker's limit, or send less at once.",
+            kind=FailureKind.PERMANENT,
+        )
 
     def _opened(self) -> Session:
         if self._session is None:
-            session = Session(self._address, "", keep=False)
-            # As many under way as there are: the broker's own limits count.
-            session.client.max_inflight_messages_set(1000)
-            session.open()
+            session = self._connected(5, UNDER_WAY)
+            if session.most_under_way < UNDER_WAY:
+                # The client does not look at what the broker said, and cannot be told while it is connected.
+                session.close()
+                session = self._connected(session.version, session.most_under_way)
             self._session = session
         return self._session
+
+    def _connected(self, version: int, under_way: int) -> Session:
+        session = Session(self._address, "", keep=False, version=version)
+        session.client.max_inflight_messages_set(under_way)
+        try:
+            session.open()
+        except ConnectorError:
+            if version != 5 or not session.unsupported:
+                raise
+            logger.warning(
+                "MQTT broker at %s does not speak MQTT 5. With MQTT 3.1.1 a message that it throws away, such as one "
+                "for a topic to which the user may not write, looks like one that it took.",
+                self._address,
+            )
+            return self._connected(4, under_way)
+        return session
 
     def _drop(self) -> None:
         session, self._session = self._session, None
@@ -145,3 +209,14 @@ def _is_utf8(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _packet_size(topic: str, payload: bytes) -> int:
+    """Of a message with quality 1: its kind and length, the topic with its own length, the number, no properties."""
+    rest = 2 + len(topic.encode()) + 2 + 1 + len(payload)
+    return 1 + max(1, (rest.bit_length() + 6) // 7) + rest
+
+
+def _largest(messages: list[tuple[str, bytes]]) -> str:
+    """For errors that may have to do with it: not every broker says why it ends a connection."""
+    return f" The largest one has a payload of {max(len(payload) for _, payload in messages):,} bytes."
