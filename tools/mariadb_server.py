@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +70,11 @@ class MariaDbServer(LocalServer):
 
     name = "MariaDB"
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Mapping[str, object] | None = None) -> None:
+        """``settings`` are more of the server's own."""
         super().__init__()
         self.port = 0
+        self._settings = dict(settings or {})
 
     @property
     def url(self) -> str:
@@ -105,6 +108,7 @@ class MariaDbServer(LocalServer):
             "performance-schema": "OFF",
             "skip-name-resolve": 1,
             "character-set-server": "utf8mb4",
+            **self._settings,
         }
         command = [str(_program("mariadbd")), "--no-defaults", *_account()]
         command += [f"--{name}={value}" for name, value in settings.items()]

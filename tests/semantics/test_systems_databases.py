@@ -6,21 +6,26 @@ import datetime
 import logging
 import re
 import sqlite3
+import ssl
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from certificatekit import self_signed
 from databasekit import INSERT, NONE, PAIR, SMALL, SqliteFile, options, portions, rows
+from mariadb_server import DATABASE, PASSWORD, USER, MariaDbServer, why_not
 from mariadbkit import MariaDb
 
 from firesteel.common import Instant, Row, Secret, Types
 from firesteel.connectors.mysql import loading
+from firesteel.connectors.mysql.address import MySqlAddress
+from firesteel.connectors.mysql.driver import Session
 from firesteel.connectors.sqlite import driver as sqlite_driver
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
 from firesteel.datastream.connectors.jdbc_source import JdbcSource
-from firesteel.errors import FailureKind, JobExecutionError, ProgramError, SetupError
+from firesteel.errors import ConnectorError, FailureKind, JobExecutionError, ProgramError, SetupError
 from firesteel.testing import CommitCrashes, CrashPoint, run_pipeline
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
@@ -204,6 +209,79 @@ def test_a_connection_that_is_refused_is_no_statement_and_no_element(
     assert re.search(r"MariaDB at \S+ refused the connection: .*\(error \d+\)\.", str(error))
     assert str(error).rstrip().endswith(advice)
     assert "The element is" not in str(error)
+
+
+def mysql_session(url: str) -> Session:
+    return Session(MySqlAddress.parse(url, USER, PASSWORD))
+
+
+@pytest.mark.parametrize("asked", ["useSSL=true", "sslMode=REQUIRED", "sslMode=verify-full", "ssl-mode=VERIFY_CA"])
+def test_tls_that_the_server_does_not_have(mariadb: MariaDb, asked: str) -> None:
+    source = JdbcSource.table("t", PAIR, options(mariadb, url=f"{mariadb.url}?{asked}"))
+    with pytest.raises(JobExecutionError, match=r"SSL is required .*Switch TLS on in the server, or ask") as caught:
+        run_pipeline(lambda env: env.from_source(source, NONE, "t"), restarts=2)
+    assert caught.value.kind is FailureKind.PERMANENT
+
+
+def test_what_is_asked_of_a_connection_with_tls(tmp_path: Path) -> None:
+    if (missing := why_not()) is not None:
+        pytest.skip(missing)
+    certificate, key = self_signed(tmp_path)
+    with MariaDbServer({"ssl-cert": certificate, "ssl-key": key}) as server:
+
+        def encrypted(asked: str, host: str = "127.0.0.1") -> bool:
+            session = mysql_session(f"jdbc:mariadb://{host}:{server.port}/{DATABASE}?{asked}")
+            try:
+                ((_, cipher),) = session.execute("SHOW STATUS LIKE 'Ssl_cipher'")
+            except session.errors as error:
+                raise session.as_connector_error(error, "a look") from None
+            finally:
+                session.drop()
+            return bool(cipher)
+
+        trusted = f"serverSslCert={certificate}"
+        for asked in (
+            *("sslMode=REQUIRED", "sslMode=trust", "useSSL=true&trustServerCertificate=true"),
+            *(f"sslMode=verify-ca&{trusted}", f"sslMode=VERIFY_IDENTITY&{trusted}", f"useSsl=true&{trusted}"),
+        ):
+            assert encrypted(asked), asked
+        assert not encrypted("sslMode=DISABLED")
+        assert encrypted(f"sslMode=verify-ca&{trusted}", "localhost")
+        for asked, host in (("sslMode=verify-ca", "127.0.0.1"), (f"sslMode=verify-full&{trusted}", "localhost")):
+            with pytest.raises(ConnectorError, match="has a certificate that is not trusted") as caught:
+                encrypted(asked, host)
+            assert caught.value.kind is FailureKind.PERMANENT
+
+
+@pytest.mark.parametrize(
+    ("asked", "mode", "verified", "identity"),
+    [
+        ("useSSL=true", "mysql", False, False),
+        ("useSSL=true&verifyServerCertificate=true", "mysql", True, False),
+        ("useSSL=true", "mariadb", True, True),
+        ("useSSL=true&disableSslHostnameVerification=true", "mariadb", True, False),
+        ("useSSL=true&trustServerCertificate=true", "mariadb", False, False),
+        ("sslMode=REQUIRED", "mysql", False, False),
+        ("sslMode=VERIFY_CA", "mysql", True, False),
+        ("sslMode=VERIFY_IDENTITY&useSSL=false", "mysql", True, True),
+        ("sslMode=verify-full", "mariadb", True, True),
+    ],
+)
+def test_the_driver_gets_a_context_that_asks_for_as_much(asked: str, mode: str, verified: bool, identity: bool) -> None:
+    context = MySqlAddress.parse(f"jdbc:{mode}://db/shop?{asked}").arguments()["ssl"]
+    assert isinstance(context, ssl.SSLContext)
+    assert (context.verify_mode is ssl.CERT_REQUIRED, context.check_hostname) == (verified, identity)
+
+
+def test_what_asks_for_no_tls_and_what_nobody_knows() -> None:
+    assert MySqlAddress.parse("jdbc:mysql://db/shop?useSSL=false").arguments()["ssl_disabled"] is True
+    for asked in ("", "?sslMode=PREFERRED"):
+        assert not {"ssl", "ssl_disabled"} & MySqlAddress.parse(f"jdbc:mysql://db/shop{asked}").arguments().keys()
+    with pytest.raises(ProgramError, match=r"sslMode=strict in jdbc:mysql://db/shop.* is not known. It may be DISABLE"):
+        MySqlAddress.parse("jdbc:mysql://db/shop?sslMode=strict")
+    with pytest.raises(ConnectorError, match=r"The certificates in '/not/there.pem' cannot be read") as caught:
+        MySqlAddress.parse("jdbc:mysql://db/shop?sslMode=VERIFY_CA&serverSslCert=/not/there.pem").arguments()
+    assert caught.value.kind is FailureKind.PERMANENT
 
 
 def test_a_server_is_called_as_it_calls_itself(mariadb: MariaDb) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ssl
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
@@ -18,6 +19,8 @@ __all__ = ["DUPLICATE_KEY", "LOCKED", "NO_SUCH_TRANSACTION", "Session", "code_of
 DUPLICATE_KEY = 1062
 LOCKED = 1205
 """Somebody else holds a lock, and was waited for long enough."""
+WITHOUT_TLS = 2026
+"""TLS is asked for, and the server does not have it."""
 NO_SUCH_TRANSACTION = 1397
 """XAER_NOTA: there is no such transaction, or the session that prepared it has not ended yet."""
 
@@ -44,6 +47,7 @@ _ADVICE = {
     1136: "Check the statement's columns.",
     1142: "Grant the user the right to do it.",
     1146: "Create the table first, or check the statement and the database.",
+    WITHOUT_TLS: "Switch TLS on in the server, or ask for less (sslMode).",
     1227: "Grant the user XA_RECOVER_ADMIN, which MySQL asks for.",
     1451: "The table's constraints do not allow it.",
     1452: "The table's constraints do not allow it.",
@@ -58,6 +62,12 @@ def code_of(error: BaseException) -> int:
     """The server's or the client's number of an error; 0 where the connection was closed before."""
     code = error.args[0] if error.args else 0
     return code if isinstance(code, int) else 0
+
+
+def _untrusted(error: BaseException) -> bool:
+    """Whether the driver's error is about the server's certificate: it says the same of all that fails while it
+    connects."""
+    return isinstance(getattr(error, "original_exception", None), ssl.SSLCertVerificationError)
 
 
 class Session(session.Session):
@@ -78,6 +88,8 @@ class Session(session.Session):
 
     def is_passing(self, error: Exception) -> bool:
         driver = load_driver()
+        if _untrusted(error):
+            return False
         return isinstance(error, driver.OperationalError | driver.InterfaceError | driver.InternalError) and (
             code_of(error) in _PASSING
         )
@@ -89,6 +101,10 @@ class Session(session.Session):
         said = " ".join(str(error.args[1] if len(error.args) > 1 else error).split()) or "the connection was closed"
         away = code < 1000 or 2000 <= code < 3000
         unconnected = error is self._unconnected
+        if _untrusted(error):
+            what = f"{self.server} at {self.address} has a certificate that is not trusted: {said.rstrip('.')}."
+            advice = "Check the host's name, and name a file with the authority's certificate (serverSslCert)."
+            return ConnectorError(self.address.without_password(f"{what} {advice}"), kind=FailureKind.PERMANENT)
         if away:
             what = f"{self.server} at {self.address} cannot be reached ({doing}): {said.rstrip('.')}."
         else:
