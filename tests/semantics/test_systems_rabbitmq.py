@@ -317,7 +317,8 @@ def test_a_login_that_is_refused_and_a_password_that_is_told_to_nobody(rabbit: R
         run_pipeline(lambda env: _end(env.from_collection([1]), made))
     error = caught.value
     assert error.kind is FailureKind.PERMANENT
-    assert "refused the connection. Check the user name, the password" in str(error)
+    assert "refused the connection: ACCESS_REFUSED - Login was refused" in str(error)
+    assert "Check the user name, the password" in str(error)
     assert secret not in f"{error} {error!r} {error.cause_text} {config!r} {config._address!r}"
     with pytest.raises(JobExecutionError, match="refused the connection"):
         run_pipeline(lambda env: env.add_source(RMQSource(config, rabbit.queue, False, TEXT)), restarts=2)

@@ -8,10 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pika import exceptions as errors
 
 from firesteel.connectors.rabbitmq import queues
 from firesteel.connectors.rabbitmq.connecting import RabbitAddress, as_connector_error
+from firesteel.connectors.rabbitmq.publishing import Publisher
 from firesteel.connectors.rabbitmq.queues import QueueEnumerator, _Consumer, _Known
+from firesteel.errors import ConnectorError, FailureKind
 
 
 class Channel:
@@ -144,3 +147,104 @@ def test_a_broker_that_is_not_there_is_told_with_the_reason() -> None:
     error = AMQPConnectionError(AMQPConnectorSocketConnectError(ConnectionRefusedError(111, "Connection refused")))
     found = str(as_connector_error(RabbitAddress("nowhere"), error, "the connection"))
     assert "cannot be reached (the connection): [Errno 111] Connection refused. Check" in found
+
+
+BROKER = RabbitAddress("broker")
+LOGIN = "ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN"
+DOWN = "NOT_FOUND - home node 'rabbit@b' of durable queue 'q' in vhost '/' is down or inaccessible"
+LIMIT = "NOT_ALLOWED - access to vhost '/' refused for user 'ada': connection limit (3) is reached"
+LATE = "PRECONDITION_FAILED - delivery acknowledgement on channel 1 timed out. Timeout value used: 1800000 ms"
+LARGE = "PRECONDITION_FAILED - message size 17 is larger than configured max size 16"
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "inner", "kind", "text"),
+    [
+        (
+            "ProbableAuthenticationError",
+            errors.ConnectionClosedByBroker(403, LOGIN),
+            FailureKind.PERMANENT,
+            f"refused the connection: {LOGIN}. Check the user name, the password",
+        ),
+        (
+            "ProbableAuthenticationError",
+            errors.StreamLostError("Stream connection lost: ConnectionResetError(104, 'Connection reset by peer')"),
+            FailureKind.PASSING,
+            'cannot be reached (the connection): StreamLostError: ("Stream connection lost: ConnectionResetError',
+        ),
+        (
+            "ProbableAccessDeniedError",
+            errors.ConnectionClosedByBroker(530, "NOT_ALLOWED - vhost 'x' not found"),
+            FailureKind.PERMANENT,
+            "refused the connection: NOT_ALLOWED - vhost 'x' not found. Check the user name",
+        ),
+        (
+            "ProbableAccessDeniedError",
+            errors.ConnectionClosedByBroker(530, LIMIT),
+            FailureKind.PASSING,
+            f"refused the connection: {LIMIT}.",
+        ),
+        (
+            "ProbableAccessDeniedError",
+            errors.ConnectionClosedByBroker(541, "INTERNAL_ERROR - access refused: vhost 'x' is down"),
+            FailureKind.PASSING,
+            "closed the connection (the connection): INTERNAL_ERROR - access refused: vhost 'x' is down.",
+        ),
+        (
+            "ProbableAccessDeniedError",
+            errors.StreamLostError("Stream connection lost"),
+            FailureKind.PASSING,
+            "cannot be reached",
+        ),
+        ("", errors.ChannelClosedByBroker(404, DOWN), FailureKind.PASSING, f"refused the connection: {DOWN}."),
+        (
+            "",
+            errors.ChannelClosedByBroker(404, "NOT_FOUND - no queue 'q' in vhost '/'"),
+            FailureKind.PERMANENT,
+            "no queue 'q' in vhost '/'. Declare it first.",
+        ),
+        ("", errors.ChannelClosedByBroker(406, LATE), FailureKind.PASSING, LATE),
+        (
+            "",
+            errors.ChannelClosedByBroker(406, LARGE),
+            FailureKind.PERMANENT,
+            f"{LARGE}. Raise the broker's max_message",
+        ),
+        (
+            "",
+            errors.ChannelClosedByBroker(406, "PRECONDITION_FAILED - inequivalent arg 'durable' for queue 'q'"),
+            FailureKind.PERMANENT,
+            "for queue 'q'. It was declared with other properties.",
+        ),
+        (
+            "",
+            errors.ConnectionClosedByBroker(320, "CONNECTION_FORCED - stop"),
+            FailureKind.PASSING,
+            "CONNECTION_FORCED",
+        ),
+    ],
+)
+def test_what_the_broker_said_decides_not_when_it_said_it(
+    wrapper: str, inner: Exception, kind: FailureKind, text: str
+) -> None:
+    error = getattr(errors, wrapper)(repr(inner)) if wrapper else inner
+    found = as_connector_error(BROKER, error, "the connection")
+    assert found.kind is kind
+    assert text in str(found)
+
+
+def test_a_message_that_is_too_large_is_told() -> None:
+    publisher = Publisher.__new__(Publisher)
+    publisher._address, publisher._lock, publisher._failure = BROKER, threading.Condition(), None
+    publisher._connection = SimpleNamespace(ioloop=SimpleNamespace(stop=lambda: None))
+    publisher._under_way = [(b"small", None), (b"seventeen bytes..", None)]
+    publisher._fail(errors.ChannelClosedByBroker(406, LARGE), "the queue 'q'")
+    assert publisher._failure is not None
+    assert str(publisher._failure).endswith("send less at once. The message is b'seventeen bytes..'.")
+    assert publisher._failure.kind is FailureKind.PERMANENT
+
+
+def test_a_certificate_that_is_not_trusted(untrusted_server: int) -> None:
+    with pytest.raises(ConnectorError, match=r"has a certificate that is not trusted: self.signed cert") as caught:
+        RabbitAddress("127.0.0.1", untrusted_server, tls=True).connect()
+    assert caught.value.kind is FailureKind.PERMANENT

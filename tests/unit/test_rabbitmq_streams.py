@@ -10,7 +10,7 @@ import pytest
 from firesteel.connectors.rabbitmq import streams
 from firesteel.connectors.rabbitmq.connecting import RabbitAddress
 from firesteel.connectors.rabbitmq.streams import StreamEnumerator, _Reading
-from firesteel.errors import ConnectorError, FailureKind
+from firesteel.errors import ConnectorError, FailureKind, InputError
 
 ADDRESS = RabbitAddress.of_uri("amqp://ada:secret@broker/shop")
 
@@ -29,9 +29,9 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[float | int]], Non
     """A broker that sends offsets, after so many seconds where there is a float; then nothing. It has as many messages
     as it sends."""
 
-    def script(sent: list[float | int]) -> None:
-        clock = _Clock()
+    clock = _Clock()
 
+    def script(sent: list[float | int]) -> None:
         def messages(self: _Reading, stream: str, offset: int | str, wait: float) -> Iterator[tuple[int, bytes] | None]:
             for one in sent:
                 if isinstance(one, int):
@@ -98,3 +98,47 @@ def test_a_message_that_takes_too_long_is_no_empty_stream(
         with pytest.raises(ConnectorError, match=r"has 1 messages of the stream 's', and has sent none") as caught:
             source.starts({"s": "s"}, True)
         assert caught.value.kind is FailureKind.PASSING
+
+
+def _looks(source: StreamEnumerator, at: Any, seconds: float) -> Any:
+    """What many looks in so many seconds find."""
+    clock = streams.time
+    end, found = clock.monotonic() + seconds, None
+    while clock.monotonic() < end:
+        clock.now += 0.5  # type: ignore[attr-defined]
+        found = source.ends({"s": "s"}, {"s": at})
+    return found
+
+
+@pytest.mark.parametrize("at", [30, [30, 40]])
+def test_a_stream_that_was_declared_anew(broker: Callable[[list[float | int]], None], at: Any) -> None:
+    broker([3, 4])
+    source = StreamEnumerator(ADDRESS, ["s"], "first", bounded=isinstance(at, list))
+    assert _looks(source, at, 2.0) == {}, "a look may have ended too early"
+    text = r"ends before the offset 5, and messages up to 29 were read: it was deleted and declared anew"
+    with pytest.raises(InputError, match=text):
+        _looks(source, at, 10.0)
+
+
+def test_a_stream_whose_last_message_takes_its_time_was_not_declared_anew(
+    broker: Callable[[list[float | int]], None],
+) -> None:
+    source = StreamEnumerator(ADDRESS, ["s"], "first", bounded=False)
+    # Looks end after the first message of several.
+    broker([28, 0.2, 29])
+    assert _looks(source, 30, 10.0) == {}
+    broker([28])
+    assert _looks(source, 30, 2.0) == {}
+    broker([28, 29])
+    assert _looks(source, 30, 2.0) == {}
+    broker([28])
+    assert _looks(source, 30, 4.0) == {}, "that it was all there in between counts"
+
+
+def test_a_start_in_the_future_and_an_empty_look_are_no_other_stream(
+    broker: Callable[[list[float | int]], None],
+) -> None:
+    broker([3, 4])
+    assert _looks(StreamEnumerator(ADDRESS, ["s"], 30, bounded=False), 30, 20.0) == {}
+    broker([])
+    assert _looks(StreamEnumerator(ADDRESS, ["s"], "first", bounded=False), 30, 20.0) == {}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import re
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -11,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from firesteel.common.secret import Secret
 from firesteel.errors import ConnectorError, FailureKind, ProgramError, SetupError
 
-__all__ = ["AnyRabbitAddress", "RabbitAddress", "RabbitReference", "as_connector_error", "load_client"]
+__all__ = ["AnyRabbitAddress", "RabbitAddress", "RabbitReference", "as_connector_error", "load_client", "size_refused"]
 
 CONNECT_SECONDS = 10.0
 Result = TypeVar("Result")
@@ -80,8 +82,6 @@ class RabbitAddress:
         given: dict[str, Any] = {"heartbeat": self.heartbeat, "frame_max": self.frame_max}
         given["channel_max"] = self.channel_max
         if self.tls:
-            import ssl
-
             given["ssl_options"] = pika.SSLOptions(ssl.create_default_context(), self.host)
         return pika.ConnectionParameters(
             self.host,
@@ -143,37 +143,85 @@ _ADVICE = {
     530: "Check the virtual host and the user's rights to it.",
 }
 """What to do about answers that the broker will give again."""
+_PASSING = re.compile(
+    r"home node .* is down|is down or inaccessible|vhost '.*' is down|limit \(\d+\) is reached|due to timeout"
+    r"|acknowledgement on channel \d+ timed out|process is stopped"
+)
+"""How the same answers read where the broker will give another one later."""
+_TOO_LARGE = re.compile(r"message size (\d+) is larger")
+_WHILE_CONNECTING = re.compile(r"""ConnectionClosedByBroker: \((\d+)\) (['"])(.*)\2""", re.DOTALL)
 
 
 def as_connector_error(address: AnyRabbitAddress, error: BaseException, doing: str) -> ConnectorError:
     """An error of the client's: where, what was tried, what the broker said, what to do."""
-    errors = load_client().exceptions
-    while isinstance(error, errors.AMQPConnectionError) and error.args and isinstance(error.args[0], BaseException):
-        error = error.args[0]
-    refused = (errors.ProbableAuthenticationError, errors.AuthenticationError, errors.ProbableAccessDeniedError)
-    if isinstance(error, refused):
+    error = _innermost(error)
+    if isinstance(error, ssl.SSLCertVerificationError):
         return ConnectorError(
-            f"RabbitMQ at {address} refused the connection. Check the user name, the password, the virtual host and "
-            "the user's rights to it.",
+            f"RabbitMQ at {address} has a certificate that is not trusted: {error.verify_message}. Check the address, "
+            "and that this machine knows who signed the certificate.",
             kind=FailureKind.PERMANENT,
         )
-    code = getattr(error, "reply_code", 0)
-    said = str(getattr(error, "reply_text", "") or _text(error)).rstrip(". ")
-    if code in _ADVICE:
-        advice = "It is a queue, not a stream: read it with RMQSource." if "x-stream-offset" in said else _ADVICE[code]
-        text = f"RabbitMQ at {address} refused {doing}: {said}. {advice}"
-        return ConnectorError(text, kind=FailureKind.PERMANENT)
-    if code:
+    code, said, connecting = _answer(error)
+    if not code:
+        return ConnectorError(f"RabbitMQ at {address} cannot be reached ({doing}): {said}. Check that it runs there.")
+    if code not in _ADVICE:
         return ConnectorError(f"RabbitMQ at {address} closed the connection ({doing}): {said}.")
-    return ConnectorError(f"RabbitMQ at {address} cannot be reached ({doing}): {said}. Check that it runs there.")
+    if connecting:
+        doing = "the connection"
+    if _PASSING.search(said):
+        return ConnectorError(f"RabbitMQ at {address} refused {doing}: {said}.")
+    if connecting:
+        advice = "Check the user name, the password, the virtual host and the user's rights to it."
+    elif _TOO_LARGE.search(said):
+        advice = "Raise the broker's max_message_size, or send less at once."
+    elif "x-stream-offset" in said:
+        advice = "It is a queue, not a stream: read it with RMQSource."
+    else:
+        advice = _ADVICE[code] if code != 406 or "inequivalent" in said else ""
+    text = f"RabbitMQ at {address} refused {doing}: {said}. {advice}"
+    return ConnectorError(text.rstrip(), kind=FailureKind.PERMANENT)
+
+
+def size_refused(error: ConnectorError) -> int | None:
+    """How many bytes the message has that the broker found too large, if that is what the error is about."""
+    found = _TOO_LARGE.search(str(error))
+    return int(found[1]) if found else None
+
+
+def _answer(error: BaseException) -> tuple[int, str, bool]:
+    """The broker's code and text, and whether it said so before there was a connection. Without a code the connection
+    was not made or was lost."""
+    errors = load_client().exceptions
+    guessed = (errors.ProbableAuthenticationError, errors.ProbableAccessDeniedError, errors.IncompatibleProtocolError)
+    if isinstance(error, guessed):
+        # The client guesses why a connection ended so early, from when it did: also where the broker was killed. What
+        # happened stands in the text.
+        inner = str(error.args[0]) if error.args else ""
+        found = _WHILE_CONNECTING.search(inner)
+        return (int(found[1]), _line(found[3]), True) if found else (0, _line(inner) or type(error).__name__, True)
+    if isinstance(error, errors.AuthenticationError):
+        return 403, _text(error), True
+    code, said = getattr(error, "reply_code", 0), str(getattr(error, "reply_text", "") or "")
+    connecting = code == 530 and isinstance(error, errors.ConnectionClosed)
+    return code, _line(said) or _text(error), connecting
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """What happened, inside the client's own errors, some of which have no text."""
+    while True:
+        inner = getattr(error, "exceptions", None)
+        # Where several addresses were tried the last one says as much as the others.
+        found = inner[-1] if inner else getattr(error, "exception", None)
+        if not isinstance(found, BaseException):
+            found = error.args[0] if error.args else None
+        if not isinstance(found, BaseException):
+            return error
+        error = found
 
 
 def _text(error: BaseException) -> str:
-    inner = getattr(error, "exceptions", None)
-    if inner:
-        # Several addresses were tried: the last one says as much as the others.
-        error = inner[-1]
-    while isinstance(getattr(error, "exception", None), BaseException):
-        # The client's own errors have no text: what the system said is inside.
-        error = error.exception  # type: ignore[attr-defined]
-    return " ".join(str(error).split()) or type(error).__name__
+    return _line(str(error)) or type(error).__name__
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split()).rstrip(". ")

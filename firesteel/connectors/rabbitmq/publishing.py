@@ -6,7 +6,7 @@ import contextlib
 import threading
 from typing import Any
 
-from firesteel.connectors.rabbitmq.connecting import AnyRabbitAddress, as_connector_error, load_client
+from firesteel.connectors.rabbitmq.connecting import AnyRabbitAddress, as_connector_error, load_client, size_refused
 from firesteel.connectors.rabbitmq.queues import declare_queue
 from firesteel.errors import ConnectorError, FailureKind, short_repr
 
@@ -33,6 +33,7 @@ class Publisher:
         self._opened = False
         self._failure: ConnectorError | None = None
         self._sent = self._confirmed = 0
+        self._under_way: list[tuple[bytes, str | None]] = []
         self._beyond: set[int] = set()
         """Confirmed before others that were sent earlier."""
         pika = load_client()
@@ -89,7 +90,12 @@ class Publisher:
         )
 
     def _fail(self, error: BaseException, doing: str) -> None:
-        self._set(as_connector_error(self._address, error, doing))
+        failure = as_connector_error(self._address, error, doing)
+        size = size_refused(failure)
+        refused = next((body for body, _ in self._under_way if len(body) == size), None)
+        if refused is not None:
+            failure = ConnectorError(f"{failure} The message is {short_repr(refused, 80)}.", kind=failure.kind)
+        self._set(failure)
         self._connection.ioloop.stop()
 
     def _set(self, failure: ConnectorError) -> None:
@@ -113,6 +119,7 @@ class Publisher:
         """Publishes bodies with their correlation ids, and returns when all are confirmed."""
         with self._lock:
             target = self._sent = self._sent + len(messages)
+            self._under_way = messages
         for start in range(0, len(messages), PORTION):
             portion = messages[start : start + PORTION]
             self._connection.ioloop.add_callback_threadsafe(lambda portion=portion: self._hand_over(portion))

@@ -1,8 +1,9 @@
 """Streams of RabbitMQ, read by offset.
 
 The position of a stream is the offset of its next message; in a bounded source also the offset with which it ends, so
-that a restart does not move the end. A batch that is repeated asks for the same offsets. Messages
-that were removed before they were read (by age or size) are noticed: offsets have no gaps.
+that a restart does not move the end. A batch that is repeated asks for the same offsets. Messages that were removed
+before they were read (by age or size) are noticed: offsets have no gaps. So is a stream that ends before a position: it
+was deleted and declared anew, and its offsets began again.
 """
 
 from __future__ import annotations
@@ -111,6 +112,8 @@ class StreamEnumerator(PartitionEnumerator[str]):
         self._reading = _Reading(address)
         self._stops: dict[str, int] = {}
         self._looked: dict[str, tuple[float, int]] = {}
+        self._short: dict[str, float] = {}
+        """Since when streams have seemed to end before their positions."""
 
     def stop(self) -> None:
         self._reading.close()
@@ -199,6 +202,7 @@ class StreamEnumerator(PartitionEnumerator[str]):
             if end <= at and time.monotonic() - looked >= POLL:
                 end = self._end(name)
                 self._looked[name] = (time.monotonic(), end)
+                self._check_position(name, at, end)
             if self.bounded:
                 stop = self._stop(name, positions[name])
                 if min(end, stop) > at:
@@ -206,6 +210,23 @@ class StreamEnumerator(PartitionEnumerator[str]):
             elif end > at:
                 found[name] = end
         return found
+
+    def _check_position(self, name: str, at: int, end: int) -> None:
+        """A single look may have ended too early, where a message took its time: many of them do not."""
+        if end >= at or at == self._start:
+            # An offset that the user asks for may lie in the future.
+            self._short.pop(name, None)
+        elif end and time.monotonic() - self._short.setdefault(name, time.monotonic()) > SILENT:
+            end = self._last(name)
+            if end >= at:
+                del self._short[name]
+                return
+            raise InputError(
+                f"Stream {name!r} of RabbitMQ at {self._address} ends before the offset {end}, and messages up to "
+                f"{at - 1} were read: it was deleted and declared anew, or the broker has lost its end. What has the "
+                "same offsets now would be left out. Start the job without its checkpoint or savepoint, or give the "
+                "source another uid."
+            )
 
     def limit(self, split: str, start: Position, end: Position, records: int) -> Position:
         offset = min(_offset(end), _offset(start) + records)
