@@ -186,6 +186,35 @@ def test_a_driver_that_dies_before_it_hears_which_commands_were_refused(
     assert (redis.client.lrange("numbers", 0, -1), redis.client.get("sum")) == (["1", "2"], "3")
 
 
+def test_a_user_who_may_not_note_what_was_refused(redis: RedisDb) -> None:
+    """Without the right to APPEND nothing is done at all, so that nothing counts as done."""
+    redis.client.acl_setuser("noter", enabled=True, passwords=["+pw"], keys=["*"], commands=["+@all", "-append"])
+    redis.client.acl_setuser("pusher", enabled=True, passwords=["+pw"], keys=["*"], commands=["+@all"])
+    redis.client.set("numbers", "text")
+    try:
+        once = sink(redis, mixed, user_name="noter", password="pw")
+        batch = SinkBatch([once.convert(1), once.convert(2)], None, "fs-test", 7)
+        with pytest.raises(ConnectorError, match=r"append.*Grant the user the right to do it") as caught:
+            once.write(batch)
+        assert caught.value.kind is FailureKind.PERMANENT
+        assert once.last_written("fs-test") is None
+        assert redis.client.get("sum") is None
+        allowed = sink(redis, mixed, user_name="pusher", password="pw")
+        with pytest.raises(ConnectorError, match="Refused were 2 of 4 commands"):
+            allowed.write(batch)
+        assert allowed.last_written("fs-test") == 6
+    finally:
+        redis.client.acl_deluser("noter", "pusher")
+
+
+def test_a_node_of_a_cluster_is_called_so(redis: RedisDb) -> None:
+    from redis.exceptions import MovedError
+
+    found = sink(redis, push)._client.as_connector_error(MovedError("3999 127.0.0.1:6381"), "the command RPUSH")
+    assert "the command RPUSH: 3999 127.0.0.1:6381. It is a node of a Redis Cluster" in str(found)
+    assert found.kind is FailureKind.PERMANENT
+
+
 @pytest.mark.parametrize(
     ("command", "text"),
     [

@@ -148,7 +148,10 @@ class Client:
             what += f" The command is {short_repr(element, 200)}."
         code = said.split(" ", 1)[0]
         advice = _ADVICE.get(code, "")
-        if refused:
+        if isinstance(error, errors.AskError):
+            # MOVED is one, too. The client has cut off the word.
+            advice = "It is a node of a Redis Cluster, of which a source or sink reaches no other one."
+        elif refused:
             advice = _ADVICE["WRONGPASS"]
         elif isinstance(error, errors.NoPermissionError):
             advice = _ADVICE["NOPERM"]

@@ -95,7 +95,10 @@ def send_once(client: Any, key: str, number: int, commands: list[tuple[Any, ...]
         # Within the transaction: a server that was started anew meanwhile does not know it.
         pipeline.script_load(_ATTEMPT)
         pipeline.set(key, number)
+        # Changes nothing. A user without the right to it is refused here, and with it the whole transaction: the script
+        # could not note which commands were refused.
+        pipeline.append(key, "")
         for index in missing:
             pipeline.evalsha(_ATTEMPT_SHA, 1, key, index, *commands[index])
-        replies = pipeline.execute(raise_on_error=False)[2:]
+        replies = pipeline.execute(raise_on_error=False)[3:]
     return [(commands[index], reply) for index, reply in zip(missing, replies, strict=True)]
