@@ -199,6 +199,17 @@ def test_a_server_that_is_no_elasticsearch(content: bytes) -> None:
     assert secret not in str(caught.value)
 
 
+def test_a_certificate_that_is_not_trusted(untrusted_server: int) -> None:
+    untrusted = f"https://127.0.0.1:{untrusted_server}"
+    with pytest.raises(ConnectorError, match=r"a certificate that is not trusted: self.signed certificate") as caught:
+        Connection(Cluster((untrusted, untrusted))).bulk(b"", 1)
+    assert caught.value.kind is FailureKind.PERMANENT
+    # A node that is away may come back, with another certificate.
+    with pytest.raises(ConnectorError, match="cannot be reached") as caught:
+        Connection(Cluster((untrusted, "http://127.0.0.1:1"))).bulk(b"", 1)
+    assert caught.value.kind is FailureKind.PASSING
+
+
 def test_a_node_that_is_not_there_and_one_beside_it_that_is(fake_cluster: FakeCluster) -> None:
     error = failure(builder(fake_cluster).set_hosts("127.0.0.1:1").build(), [pair(1, 1)])
     assert error.kind is FailureKind.PASSING

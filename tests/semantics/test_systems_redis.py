@@ -507,6 +507,13 @@ def test_a_server_that_is_not_there(redis: RedisDb, guarantee: DeliveryGuarantee
     assert "Check that it runs there." in str(caught.value)
 
 
+def test_a_certificate_that_is_not_trusted(untrusted_server: int) -> None:
+    made = RedisSink(f"rediss://127.0.0.1:{untrusted_server}/0", push)
+    with pytest.raises(ConnectorError, match=r"a certificate that is not trusted: self.signed certificate") as caught:
+        made.write(SinkBatch([made.convert(1)]))
+    assert caught.value.kind is FailureKind.PERMANENT
+
+
 @pytest.mark.parametrize("guarantee", [AT_LEAST, ONCE])
 def test_a_key_of_another_kind_and_a_command_that_is_none(redis: RedisDb, guarantee: DeliveryGuarantee) -> None:
     redis.client.set("numbers", "text")

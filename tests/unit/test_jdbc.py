@@ -6,6 +6,7 @@ import datetime
 import importlib
 import pickle
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -283,6 +284,9 @@ CONNECTING = {
     "canceling authentication due to timeout": FailureKind.PASSING,
     "the database system is starting up": FailureKind.PASSING,
     "the database system is shutting down": FailureKind.PASSING,
+    "SSL error: certificate verify failed": FailureKind.PERMANENT,
+    'server certificate for "db" does not match host name "shop"': FailureKind.PERMANENT,
+    "server does not support SSL, but SSL was required": FailureKind.PERMANENT,
 }
 
 
@@ -305,6 +309,21 @@ class TestKinds:
     def test_connecting(self, said: str) -> None:
         """The driver gives no code then."""
         assert as_connector_error(psycopg.OperationalError(FATAL + said), ADDRESS, "it").kind is CONNECTING[said]
+
+    @pytest.mark.parametrize("state", ["28P01", "28000", "3D000"])
+    def test_a_connection_whose_code_is_known(self, state: str) -> None:
+        """In a language that nobody here has words for."""
+        error = psycopg.errors.lookup(state)("Benutzer oder Datenbank gibt es nicht")
+        found = as_connector_error(error, ADDRESS, "the statement", element=7)
+        assert found.kind is FailureKind.PERMANENT
+        assert "refused the connection: Benutzer oder" in str(found)
+        assert "The element" not in str(found)
+
+    def test_a_password_that_is_missing_in_any_language(self) -> None:
+        error = psycopg.OperationalError("kein Passwort angegeben", pgconn=SimpleNamespace(needs_password=True))
+        found = as_connector_error(error, ADDRESS, "it")
+        assert found.kind is FailureKind.PERMANENT
+        assert "Check the user name and the password." in str(found)
 
     def test_a_transaction_that_another_connection_is_committing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Elsewhere the same code is a refusal."""

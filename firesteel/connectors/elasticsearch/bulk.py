@@ -110,6 +110,7 @@ class Connection:
     def bulk(self, body: bytes, documents: int) -> Any:
         """The answer to a bulk request, with an item for each of its documents."""
         errors: list[str] = []
+        untrusted: list[str] = []
         headers = {**self._headers, **self._login()}
         for _ in self._cluster.hosts:
             try:
@@ -119,10 +120,19 @@ class Connection:
                 content = answer.read()
             except (OSError, http.client.HTTPException) as error:
                 self.close()
+                if isinstance(error, ssl.SSLCertVerificationError):
+                    untrusted.append(error.verify_message)
                 errors.append(f"{type(error).__name__}: {error}" if not str(error) else str(error))
                 self._number += 1
                 continue
             return self._read(answer, content, documents)
+        if len(untrusted) == len(errors):
+            # Where only some nodes have such a certificate, another one may be back soon.
+            raise ConnectorError(
+                f"Elasticsearch at {self._cluster} has a certificate that is not trusted: {untrusted[-1]}. Check the "
+                "address, and that this machine knows who signed the certificate.",
+                kind=FailureKind.PERMANENT,
+            )
         raise ConnectorError(
             f"Elasticsearch at {self._cluster} cannot be reached: {errors[-1].rstrip('.')}. Check that it runs there."
         )

@@ -37,11 +37,19 @@ _REFUSED = {
     ),
     "3D": re.compile(r'database ".*" does not exist'),
     "42501": re.compile(r'permission denied for database "'),
+    "TLS": re.compile(
+        r"certificate verify failed|server certificate for .* does not match|root certificate file .* does not exist"
+        r"|server does not support SSL"
+    ),
 }
 """What a server says to a connection that it will not allow the next time either. That it has too many of them, in all
-or of a role, is nothing of the kind."""
+or of a role, is nothing of the kind. The words are looked at where the driver does not know the code: libpq keeps that
+of a connection that failed to itself, and a server speaks the language that it was set up in."""
+_REFUSED_STATES = ("28", "3D")
+"""Of connections only: a login, and a database that is not there."""
 
 _ADVICE = {
+    "TLS": "Check the host's name, sslmode and sslrootcert.",
     "28": "Check the user name and the password.",
     "3D": "Create the database first, or check the address.",
     "42P01": "Create the table first, or check the statement and the schema.",
@@ -65,7 +73,9 @@ def as_connector_error(
     state = getattr(error, "sqlstate", None) or ""
     said = " ".join(str(error).split()) or type(error).__name__
     refusal = state or _refused_connection(error)
-    if state:
+    if state[:2] in _REFUSED_STATES:
+        what, element = f"PostgreSQL at {address} refused the connection: {said} (SQLSTATE {state}).", None
+    elif state:
         what = f"PostgreSQL at {address} refused {doing}: {said} (SQLSTATE {state})."
     elif refusal:
         what, element = f"PostgreSQL at {address} refused the connection: {said}.", None
@@ -85,6 +95,8 @@ def as_connector_error(
 def _refused_connection(error: Exception) -> str:
     """The class of a refusal. The driver passes on what the server said to a connection, but not its code."""
     said = str(error)
+    if getattr(getattr(error, "pgconn", None), "needs_password", False):
+        return "28"
     return next((refusal for refusal, words in _REFUSED.items() if words.search(said)), "")
 
 

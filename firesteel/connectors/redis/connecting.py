@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -138,6 +139,10 @@ class Client:
         """An error of the client's: where, what was tried, what the server said, what to do."""
         errors = load_client().exceptions
         said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        if (untrusted := _untrusted(error)) is not None:
+            what = f"Redis at {self.address} has a certificate that is not trusted: {untrusted.verify_message}."
+            advice = "Check the address, and that this machine knows who signed the certificate."
+            return ConnectorError(self.address.without_password(f"{what} {advice}"), kind=FailureKind.PERMANENT)
         refused = isinstance(error, errors.AuthenticationError | errors.AuthorizationError)
         away = isinstance(error, errors.ConnectionError | errors.TimeoutError) and not refused
         loading = isinstance(error, errors.BusyLoadingError)
@@ -169,3 +174,10 @@ class Client:
         client, self._client = self._client, None
         if client is not None:
             client.close()
+
+
+def _untrusted(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    """What is wrong with the server's certificate, if that is behind an error of the client's."""
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error
