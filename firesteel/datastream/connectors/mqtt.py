@@ -123,7 +123,9 @@ class MqttSink(BatchSink):
 
     def write(self, batch: SinkBatch) -> None:
         session = self._opened()
+        # What became of an earlier batch says nothing of this one.
         session.refused.clear()
+        session.too_large = False
         self._check_sizes(session, batch.values)
         try:
             sent = [session.client.publish(topic, payload, 1, self._retain) for topic, payload in batch.values]
