@@ -20,7 +20,6 @@ from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.engine import folder_lease
 from firesteel.engine.settings import Settings
-from firesteel.engine.spark import hadoop
 from firesteel.engine.spark.hadoop import HadoopStorage
 from firesteel.engine.spark.session import get_session
 from firesteel.errors import CheckpointError, ConfigurationError, JobExecutionError
@@ -149,7 +148,7 @@ def test_files_through_hadoop(remote: str, tmp_path: Path, monkeypatch: pytest.M
     file = tmp_path / "there" / "folder" / "file"
     file.write_bytes(b"other")
     with monkeypatch.context() as patch:
-        patch.setattr(hadoop, "time", SimpleNamespace(sleep=lambda seconds: file.write_bytes(b"again")))
+        patch.setattr("tenacity.nap.time", SimpleNamespace(sleep=lambda seconds: file.write_bytes(b"again")))
         assert storage.read(path) == b"again"
     file.write_bytes(b"other")
     with pytest.raises(OSError, match="Checksum error"):

@@ -33,7 +33,7 @@ def storage(answers: list[Any], monkeypatch: pytest.MonkeyPatch) -> HadoopStorag
     context = SimpleNamespace(_jvm=jvm, _jsc=SimpleNamespace(hadoopConfiguration=lambda: None))
     made = HadoopStorage(cast("Any", SimpleNamespace(sparkContext=context)))
     monkeypatch.setattr(made, "_of", lambda path: (SimpleNamespace(open=opened), path))
-    monkeypatch.setattr("tenacity.nap.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=lambda seconds: None))
     return made
 
 
