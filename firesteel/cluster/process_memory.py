@@ -78,8 +78,11 @@ def _kind(process: psutil.Process) -> str:
     if name == "java":
         return "JVM"
     words = " ".join(process.cmdline())
+    if "fork_server" in words or "launcher" in words:
+        return "fork server"
     if "daemon" in words:
         # Spark's daemon forks the workers, which keep its command line.
         parent = process.parent()
-        return "Python daemon" if parent is not None and parent.name() == "java" else "Python worker"
+        above = "" if parent is None else " ".join([parent.name(), *parent.cmdline()])
+        return "Python daemon" if above.startswith("java") or "fork_server" in above else "Python worker"
     return "Python worker" if "pyspark" in words or "firesteel" in words else name

@@ -28,6 +28,7 @@ from firesteel.common.process_environment import JVM_FLAGS, LOG_LEVEL, MAKE_ARCH
 from firesteel.engine.scratch import scratch_folder
 from firesteel.engine.settings import Settings
 from firesteel.engine.spark.errors import first_lines
+from firesteel.engine.spark.fork_server import started_beside
 from firesteel.engine.spark.home import LOCAL_FILES, SparkHome, spark_home
 from firesteel.engine.spark.java import Java, find_java
 from firesteel.engine.spark.jvm_process import (
@@ -164,6 +165,10 @@ def start_spark(settings: Settings, name: str, lasting: bool) -> SparkSession:
             options.setdefault(*LOCAL_FILES)
         quick = settings.jit == "quick" or (settings.jit == "auto" and not lasting)
         environment = _environment(java, home, options, quick, lasting)
+        if is_local(master):
+            environment["PYSPARK_PYTHON"] = started_beside(
+                scratch_folder() / "forks", environment["PYSPARK_PYTHON"], dict([FEW_ARENAS])
+            )
     with _preloading(), kill_jvm_on_failure(), own_interrupts(), exported(environment):
         try:
             session = _created(master, options, settings.spark, home)

@@ -1,0 +1,68 @@
+"""What Spark runs as its Python: asks the fork server for a process, or becomes the interpreter.
+
+Run as a file, with nothing but the built-in modules that it names: see :mod:`firesteel.engine.spark.fork_server`.
+"""
+
+import os
+import signal
+import socket
+import struct
+import sys
+
+_CREDENTIALS = struct.Struct("3i")
+
+
+def main(folder: str, python: str, arguments: list[str]) -> None:
+    if arguments[:1] == ["-m"]:
+        line = _connect(folder)
+        if line is not None:
+            _stand_for(line, arguments[1:])
+    os.execvp(python, [python, *arguments])
+
+
+def _connect(folder: str) -> socket.socket | None:
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        line.connect(f"/proc/self/fd/{descriptor}/fork")
+        os.close(descriptor)
+        _, user, _ = _CREDENTIALS.unpack(line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+        if user == os.geteuid():
+            return line
+    except (OSError, AttributeError):
+        pass
+    line.close()
+    return None
+
+
+def _stand_for(line: socket.socket, arguments: list[str]) -> None:
+    """Lives for as long as the process that the server forks. Comes back if there is none."""
+    variables = [f"{name}={value}" for name, value in os.environ.items()]
+    request = "\0".join([os.getcwd(), str(len(arguments)), *arguments, *variables])
+    message = request.encode(errors="surrogateescape")
+    try:
+        socket.send_fds(line, [len(message).to_bytes(4, "big")], [0, 1, 2])
+        line.sendall(message)
+        answer = line.recv(32)
+        if not answer:
+            return
+    except OSError:
+        return
+    process = int(answer)
+
+    def pass_on(number: int, frame: object) -> None:
+        try:
+            os.kill(process, number)
+        finally:
+            os._exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, pass_on)
+    # Nothing comes: the line ends with the process.
+    while line.recv(1):
+        pass
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3:])
