@@ -38,6 +38,10 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         monkeypatch.syspath_prepend(str(PROGRAMS))
         _, program, *own = command_of(case, ENGINES[FIRESTEEL])
         monkeypatch.setattr(sys, "argv", [program, *own, *arguments])
+        # What programs share may have read the arguments of the one before.
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", None) or "").startswith(f"{PROGRAMS}/"):
+                monkeypatch.delitem(sys.modules, name)
         runpy.run_path(program, run_name="__main__")
         return [re.sub(r"^\d+> ", "", line) for line in capsys.readouterr().out.splitlines()]
 
