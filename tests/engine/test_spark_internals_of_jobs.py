@@ -28,7 +28,7 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import hash as spark_sql_hash
 from pyspark.sql.types import LongType, StringType, StructField, StructType
-from sparkkit import AppendSink, eventually, notes, spark_env
+from sparkkit import AppendSink, descendants, eventually, notes, process_table, spark_env
 
 from firesteel.common import CheckpointStatistics
 from firesteel.datastream import KeyedProcessFunction
@@ -148,6 +148,18 @@ def test_daemon(ran: Ran) -> None:
     # Workers collect garbage after every task: what the daemon has loaded is none of it.
     assert "gc.collect()" in source
     assert min(one["frozen"] for one in ran.seen) > 50_000
+
+
+def test_python_launcher(spark: SparkSession, ran: Ran) -> None:
+    """Spark starts Python by a path and ``-m``, and what is forked instead of it is what it wanted."""
+    assert Path(spark.sparkContext.pythonExec).parent.name == "forks"
+    table = process_table()
+    ours = {pid: table[pid] for pid in descendants(os.getpid())}
+    (server,) = (pid for pid, (_, command) in ours.items() if "-m firesteel.engine.spark.fork_server" in command)
+    forks = [command.split()[2:] for parent, command in ours.values() if parent == server]
+    assert ["firesteel.engine.spark.daemon", "pyspark.worker"] in forks
+    assert ["pyspark.daemon", "pyspark.sql.worker.plan_data_source_read"] in forks
+    # Those of a query are gone with it: see test_spark_life.
 
 
 def test_one_process(ran: Ran) -> None:

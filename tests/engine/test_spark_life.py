@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sparkkit import AppendSink, descendants, eventually, notes, spark_env
+from sparkkit import AppendSink, descendants, eventually, notes, process_table, spark_env
 
 from firesteel.common import JobStatus, Types, WatermarkStrategy
 from firesteel.datastream import KeyedProcessFunction, RuntimeContext
@@ -47,6 +47,10 @@ def test_cancel_ends_an_endless_job_and_leaves_no_process_behind(
     assert [message for message in caplog.messages if re.fullmatch(started, message)], caplog.messages
     running = sources_running() - before
     assert running, "the process that plans batches should be found by its name"
+    table = process_table()
+    assert [pid for pid in running if "-m firesteel.engine.spark.fork_server" in table[table[pid][0]][1]], (
+        "it should be forked from what has imported everything"
+    )
     client.cancel().result()
     assert client.get_job_status().result() is JobStatus.CANCELED
     assert eventually(lambda: not (sources_running() & running)), "left over"

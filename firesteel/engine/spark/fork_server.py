@@ -11,7 +11,7 @@ started, the *fork server*, and Spark is given a *launcher* for Python:
 1. The launcher (:mod:`firesteel.engine.spark.launcher`) imports nothing but sockets. Where no fork server answers it
    becomes the interpreter itself.
 2. What is forked has the environment, the folder and the standard streams of the launcher. A signal to the launcher is
-   passed on, and it ends when the module has ended.
+   passed on, and it ends when the module has ended, with the same exit code.
 3. The fork server ends with the driver.
 
 The socket is in a folder that only its user can open, and each end asks the kernel which user the other one is. Only
@@ -28,7 +28,6 @@ import importlib
 import os
 import runpy
 import select
-import shlex
 import signal
 import socket
 import subprocess
@@ -85,11 +84,19 @@ def started_beside(folder: Path, python: str, variables: Mapping[str, str]) -> s
 
 
 def _write_launcher(folder: Path, python: str) -> str | None:
-    """The path of a program that does what ``python`` does; None where temporary files may not be run."""
+    """The path of a program that does what ``python`` does; None where such a program cannot be run: the kernel allows
+    127 characters for an interpreter, and some administrators no programs among temporary files."""
+    # Not by way of a shell, which forgets variables with names such as a.b.
+    first = f"#!{python} -IS"
+    if len(first) > 127 or " " in python:
+        return None
     folder.mkdir(mode=0o700, exist_ok=True)
     path = folder / "python"
-    words = [python, "-IS", str(Path(__file__).with_name("launcher.py")), str(folder), python]
-    path.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
+    path.write_text(
+        f"{first}\nimport sys\nsys.path.append({str(Path(__file__).parent)!r})\nimport launcher\n"
+        f"launcher.main({str(folder)!r}, {python!r}, sys.argv[1:])\n",
+        encoding="utf-8",
+    )
     path.chmod(0o700)
     return str(path) if os.access(path, os.X_OK) else None
 
@@ -113,7 +120,8 @@ def main(folder: str) -> None:
         if driver in ready:
             return
         caller, _ = listener.accept()
-        with caller:
+        # Who gets no answer becomes the interpreter itself: this user may have too many processes.
+        with caller, contextlib.suppress(OSError):
             if is_own_user(caller) and os.fork() == 0:
                 listener.close()
                 _run(caller)
@@ -153,6 +161,8 @@ def _run(caller: socket.socket) -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
+    with contextlib.suppress(OSError):
+        caller.sendall(b"%d\n" % (code & 0xFF))
     os._exit(code & 0xFF)
 
 

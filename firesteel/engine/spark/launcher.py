@@ -1,13 +1,12 @@
 """What Spark runs as its Python: asks the fork server for a process, or becomes the interpreter.
 
-Run as a file, with nothing but the built-in modules that it names: see :mod:`firesteel.engine.spark.fork_server`.
+Imported by an interpreter without site packages: see :mod:`firesteel.engine.spark.fork_server`.
 """
 
 import os
 import signal
 import socket
 import struct
-import sys
 
 _CREDENTIALS = struct.Struct("3i")
 
@@ -43,12 +42,12 @@ def _stand_for(line: socket.socket, arguments: list[str]) -> None:
     try:
         socket.send_fds(line, [len(message).to_bytes(4, "big")], [0, 1, 2])
         line.sendall(message)
-        answer = line.recv(32)
-        if not answer:
-            return
+        answers = line.makefile("rb")
+        process = int(answers.readline() or b"0")
     except OSError:
         return
-    process = int(answer)
+    if not process:
+        return
 
     def pass_on(number: int, frame: object) -> None:
         try:
@@ -58,11 +57,5 @@ def _stand_for(line: socket.socket, arguments: list[str]) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, pass_on)
-    # Nothing comes: the line ends with the process.
-    while line.recv(1):
-        pass
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3:])
+    # Its exit code; the line ends without one if it was killed.
+    os._exit(int(answers.readline() or b"1"))

@@ -1,0 +1,150 @@
+"""The process that Spark's Python processes are forked from: what a fork is like, and what happens without one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from sparkkit import eventually
+
+from firesteel.engine.spark import fork_server
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only on Linux")
+
+REPORT = """
+import json, os, sys
+print(json.dumps({
+    "name": __name__,
+    "arguments": sys.argv[1:],
+    "folder": os.getcwd(),
+    "variables": [os.environ.get(name) for name in ("ONE", "TWO\\nLINES", "PYSPARK_PYTHON")],
+    "path": sys.path[:2],
+    "parent": os.getppid(),
+    "input": sys.stdin.read(),
+    "loaded": "pyarrow" in sys.modules,
+    "title": open("/proc/self/cmdline").read().split("\\0")[:4],
+}), flush=True)
+print("an error", file=sys.stderr)
+import atexit
+atexit.register(print, "the end")
+sys.exit(7)
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
+    folder = tmp_path_factory.mktemp("one") / "forks"
+    python = fork_server.started_beside(folder, sys.executable, {})
+    process = fork_server._servers[folder]
+    assert eventually(lambda: (folder / "fork").exists())
+    yield SimpleNamespace(python=python, process=process, folder=folder)
+    assert process.stdin is not None
+    # As when the driver ends, however that happens.
+    process.stdin.close()
+    assert process.wait(60) == 0
+    del fork_server._servers[folder]
+
+
+def test_a_fork_stands_for_the_process_that_was_asked_for(server: SimpleNamespace, tmp_path: Path) -> None:
+    (tmp_path / "report.py").write_text(REPORT, encoding="utf-8")
+    libraries = tmp_path / "libraries"
+    done = subprocess.run(
+        [server.python, "-m", "report", "a b", ""],
+        cwd=tmp_path,
+        env={"ONE": "1 =", "TWO\nLINES": "x\ny", "PYTHONPATH": str(libraries)},
+        input="typed",
+        capture_output=True,
+        text=True,
+    )
+    report, end = done.stdout.splitlines()
+    assert json.loads(report) == {
+        "name": "__main__",
+        "arguments": ["a b", ""],
+        "folder": str(tmp_path),
+        "variables": ["1 =", "x\ny", None],
+        "path": [str(tmp_path), str(libraries)],
+        "parent": server.process.pid,
+        "input": "typed",
+        "loaded": True,
+        "title": ["python", "-m", "report", "a b"],
+    }
+    assert (end, done.stderr, done.returncode) == ("the end", "an error\n", 7)
+
+
+def test_an_error_is_shown_as_python_shows_it(server: SimpleNamespace, tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text("raise ValueError('no')", encoding="utf-8")
+    done = subprocess.run([server.python, "-m", "wrong"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.stderr.splitlines()[-1], done.returncode) == ("ValueError: no", 1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_passed_on(server: SimpleNamespace, tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "waits.py").write_text("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(600)")
+    waiting = subprocess.Popen([server.python, "-m", "waits"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert waiting.stdout is not None
+    forked = int(waiting.stdout.readline())
+    assert forked != waiting.pid
+    waiting.send_signal(number)
+    assert waiting.wait(60) == 128 + number
+    # The pipe ends when all who could write to it have ended.
+    assert waiting.stdout.read() == ""
+    assert eventually(lambda: not Path(f"/proc/{forked}").exists())
+
+
+def test_one_that_is_killed_ends_its_launcher(server: SimpleNamespace, tmp_path: Path) -> None:
+    (tmp_path / "dies.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    assert subprocess.run([server.python, "-m", "dies"], cwd=tmp_path).returncode == 1
+
+
+def test_what_is_no_module_is_run_by_the_interpreter(server: SimpleNamespace) -> None:
+    done = subprocess.run([server.python, "-c", "import os; print(os.getppid())"], capture_output=True, text=True)
+    assert int(done.stdout) == os.getpid()
+
+
+def test_it_is_started_once(server: SimpleNamespace) -> None:
+    assert fork_server.started_beside(server.folder, sys.executable, {}) == server.python
+    assert fork_server._servers[server.folder] is server.process
+
+
+def _gone(folder: Path) -> None:
+    (folder / "fork").unlink(missing_ok=True)
+
+
+def _ends_before_it_answers(folder: Path) -> None:
+    """A server that takes an order and is killed."""
+    listener = fork_server._listen(str(folder))
+    if os.fork() == 0:
+        listener.accept()
+        os._exit(0)
+    listener.close()
+
+
+def _dead(folder: Path) -> None:
+    """The socket that a killed server leaves behind."""
+    fork_server._listen(str(folder)).close()
+
+
+@pytest.mark.parametrize("state", [_gone, _dead, _ends_before_it_answers])
+def test_without_a_server_the_launcher_becomes_the_interpreter(tmp_path: Path, state: Callable[[Path], None]) -> None:
+    python = fork_server._write_launcher(tmp_path / "forks", sys.executable)
+    assert python is not None
+    state(tmp_path / "forks")
+    (tmp_path / "plain.py").write_text("import os, sys\nprint(os.getppid(), sys.executable, *sys.argv[1:])")
+    done = subprocess.run([python, "-m", "plain", "x"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.split() == [str(os.getpid()), sys.executable, "x"]
+
+
+def test_where_forks_are_of_no_use_spark_runs_what_it_would_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert fork_server.started_beside(tmp_path / "other", "/usr/bin/other-python", {}) == "/usr/bin/other-python"
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert fork_server.started_beside(tmp_path / "noexec", sys.executable, {}) == sys.executable
+    assert not fork_server._servers.keys() & {tmp_path / "other", tmp_path / "noexec"}
