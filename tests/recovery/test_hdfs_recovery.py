@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from hdfskit import HdfsFolder
+from pyspark.sql import SparkSession
 from sparkkit import end_process, eventually, script_environment, spark_env
 
 from firesteel.common import Duration, Encoder, Types, WatermarkStrategy
@@ -22,6 +23,7 @@ from firesteel.datastream import KeyedProcessFunction, RuntimeContext, StreamExe
 from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink, FileSource, StreamFormat
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.engine import folder_lease
+from firesteel.engine.spark.hadoop import HadoopStorage
 from firesteel.errors import CheckpointError
 
 NONE = WatermarkStrategy.no_watermarks()
@@ -107,6 +109,13 @@ def test_killed_refused_saved_and_restored(hdfs: HdfsFolder, monkeypatch: pytest
     assert eventually(lambda: written("a", "b", "c", "d"))
     third.cancel().result()
     assert written("a", "b", "c", "d")
+
+    # 5. A file that somebody writes just now, as a lease that is renewed, is there for one who would create it.
+    storage = HadoopStorage(SparkSession.builder.getOrCreate())
+    stream = storage._of(hdfs.uri("written"))[0].create(storage._of(hdfs.uri("written"))[1], False)
+    assert storage.create(hdfs.uri("written"), b"mine") is False
+    stream.close()
+    assert storage.read(hdfs.uri("written")) == b""
     assert not [name for name in hdfs.names("out") if "/." in name], "nothing stays hidden"
 
 

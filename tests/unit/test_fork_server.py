@@ -98,6 +98,48 @@ def test_a_signal_is_passed_on(server: SimpleNamespace, tmp_path: Path, number: 
     assert eventually(lambda: not Path(f"/proc/{forked}").exists())
 
 
+CLEANS_UP = """
+import os, pathlib, sys, time
+print(os.getpid(), flush=True)
+sys.stdin.read()
+time.sleep(0.2)
+pathlib.Path("clean").touch()
+"""
+
+
+def test_a_signal_waits_for_one_that_ends_by_itself(server: SimpleNamespace, tmp_path: Path) -> None:
+    """Spark ends a daemon by a signal and by the end of its input, which is when it removes its files."""
+    (tmp_path / "cleans.py").write_text(CLEANS_UP, encoding="utf-8")
+    cleaning = subprocess.Popen(
+        [server.python, "-m", "cleans"], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert cleaning.stdin is not None
+    assert cleaning.stdout is not None
+    cleaning.stdout.readline()
+    cleaning.terminate()
+    cleaning.stdin.close()
+    assert cleaning.wait(60) == 128 + signal.SIGTERM
+    assert (tmp_path / "clean").exists()
+
+
+def test_a_signal_before_there_is_a_process_reaches_it(tmp_path: Path) -> None:
+    """The server is busy when the launcher asks, and the launcher is ended meanwhile."""
+    folder = tmp_path / "forks"
+    python = fork_server._write_launcher(folder, sys.executable)
+    assert python is not None
+    listener = fork_server._listen(str(folder))
+    forked = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    asking = subprocess.Popen([python, "-m", "some"], stdout=subprocess.DEVNULL)
+    line, _ = listener.accept()
+    # From here on it does not end by a signal.
+    assert line.recv(4)
+    asking.terminate()
+    line.sendall(b"%d\n" % forked.pid)
+    assert (asking.wait(60), forked.wait(60)) == (128 + signal.SIGTERM, -signal.SIGTERM)
+    listener.close()
+    line.close()
+
+
 def test_one_that_is_killed_ends_its_launcher(server: SimpleNamespace, tmp_path: Path) -> None:
     (tmp_path / "dies.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
     assert subprocess.run([server.python, "-m", "dies"], cwd=tmp_path).returncode == 1

@@ -116,7 +116,8 @@ class HadoopStorage:
             self.make_folder(place.getParent().toString())
             self._fill(system.create(place, False), content)
         except Py4JJavaError as error:
-            if "FileAlreadyExists" in error.java_exception.getClass().getName():
+            # HDFS has another error where somebody is writing the file just now.
+            if any(name in error.java_exception.toString() for name in ("FileAlreadyExists", "AlreadyBeingCreated")):
                 return False
             raise _translated(path, error) from error
         return True

@@ -8,6 +8,8 @@ import signal
 import socket
 import struct
 
+_PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_SECONDS_TO_END = 1.0
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -36,26 +38,47 @@ def _connect(folder: str) -> socket.socket | None:
 
 def _stand_for(line: socket.socket, arguments: list[str]) -> None:
     """Lives for as long as the process that the server forks. Comes back if there is none."""
+    # What comes now is for the process that there will be.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
+    answer = _order(line, arguments)
+    if answer:
+        process, _, code = answer.partition(b"\n")
+
+        def pass_on(number: int, frame: object) -> None:
+            # Spark ends its daemons twice, by a signal and by the end of their input. The second one would reach them
+            # while they remove their files, so it has to wait.
+            line.settimeout(_SECONDS_TO_END)
+            try:
+                while line.recv(32):
+                    pass
+            except OSError:
+                os.kill(int(process), number)
+            finally:
+                os._exit(128 + number)
+
+        for number in _PASSED_ON:
+            signal.signal(number, pass_on)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
+    if answer:
+        # The line ends without an exit code if the process was killed.
+        while more := line.recv(32):
+            code += more
+        os._exit(int(code or b"1"))
+
+
+def _order(line: socket.socket, arguments: list[str]) -> bytes:
+    """What the server answers: the number of the new process, and maybe its exit code already. Nothing if it cannot."""
     variables = [f"{name}={value}" for name, value in os.environ.items()]
-    request = "\0".join([os.getcwd(), str(len(arguments)), *arguments, *variables])
-    message = request.encode(errors="surrogateescape")
+    order = "\0".join([os.getcwd(), str(len(arguments)), *arguments, *variables]).encode(errors="surrogateescape")
+    answer = b""
     try:
-        socket.send_fds(line, [len(message).to_bytes(4, "big")], [0, 1, 2])
-        line.sendall(message)
-        answers = line.makefile("rb")
-        process = int(answers.readline() or b"0")
+        socket.send_fds(line, [len(order).to_bytes(4, "big")], [0, 1, 2])
+        line.sendall(order)
+        while b"\n" not in answer:
+            more = line.recv(32)
+            if not more:
+                return b""
+            answer += more
     except OSError:
-        return
-    if not process:
-        return
-
-    def pass_on(number: int, frame: object) -> None:
-        try:
-            os.kill(process, number)
-        finally:
-            os._exit(128 + number)
-
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, pass_on)
-    # Its exit code; the line ends without one if it was killed.
-    os._exit(int(answers.readline() or b"1"))
+        return b""
+    return answer
