@@ -67,10 +67,10 @@ class BasicTypeInfo(TypeInformation):
         return None if value is None or self._accepts(value) else expected(self, value)
 
     def _check_source(self, first: str, name: str, scope: Scope) -> str | None:
-        fast = self._fast_source(first, name, scope)
+        fast = self.fast_source(first, name, scope)
         return f"({fast} or {name} is None or {scope.bind(self._accepts)}({name}))"
 
-    def _fast_source(self, first: str, name: str, scope: Scope) -> str:
+    def fast_source(self, first: str, name: str, scope: Scope) -> str:
         raise NotImplementedError
 
     def _key(self) -> Hashable:
@@ -84,7 +84,7 @@ class _StringTypeInfo(BasicTypeInfo):
     def _accepts(self, value: Any) -> bool:
         return isinstance(value, str)
 
-    def _fast_source(self, first: str, name: str, scope: Scope) -> str:
+    def fast_source(self, first: str, name: str, scope: Scope) -> str:
         return f"type({first}) is str"
 
     def _nested_formatter(self) -> Callable[[Any], str]:
@@ -95,7 +95,7 @@ class _CharTypeInfo(_StringTypeInfo):
     def _accepts(self, value: Any) -> bool:
         return isinstance(value, str) and len(value) == 1
 
-    def _fast_source(self, first: str, name: str, scope: Scope) -> str:
+    def fast_source(self, first: str, name: str, scope: Scope) -> str:
         return f"type({first}) is str and len({name}) == 1"
 
 
@@ -105,7 +105,7 @@ class _BooleanTypeInfo(BasicTypeInfo):
         cls = type(value)
         return cls is bool or (cls.__module__ == "numpy" and cls.__name__ in ("bool", "bool_"))
 
-    def _fast_source(self, first: str, name: str, scope: Scope) -> str:
+    def fast_source(self, first: str, name: str, scope: Scope) -> str:
         return f"type({first}) is bool"
 
     def _nested_formatter(self) -> Callable[[Any], str]:
@@ -125,7 +125,7 @@ class _IntegerTypeInfo(BasicTypeInfo):
             return False
         return self._bounds is None or self._bounds[0] <= operator.index(value) <= self._bounds[1]
 
-    def _fast_source(self, first: str, name: str, scope: Scope) -> str:
+    def fast_source(self, first: str, name: str, scope: Scope) -> str:
         if self._bounds is None:
             return f"type({first}) is int"
         return f"type({first}) is int and {self._bounds[0]} <= {name} <= {self._bounds[1]}"
@@ -148,7 +148,7 @@ class _FloatingTypeInfo(BasicTypeInfo):
             return False
         return isinstance(value, float) or _is_scalar(value, "__float__", "__index__")
 
-    def _fast_source(self, first: str, name: str, scope: Scope) -> str:
+    def fast_source(self, first: str, name: str, scope: Scope) -> str:
         return f"type({first}) is float"
 
     def _canonical_source(self, first: str, name: str, scope: Scope) -> str | None:
@@ -172,7 +172,7 @@ class _DecimalTypeInfo(BasicTypeInfo):
             return value - value == 0  # neither infinite nor NaN
         return _is_integer(value)
 
-    def _fast_source(self, first: str, name: str, scope: Scope) -> str:
+    def fast_source(self, first: str, name: str, scope: Scope) -> str:
         return f"type({first}) is {scope.bind(decimal.Decimal)} and {name}.is_finite()"
 
     def _canonical_source(self, first: str, name: str, scope: Scope) -> str | None:

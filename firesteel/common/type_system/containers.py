@@ -101,6 +101,16 @@ class PrimitiveArrayTypeInfo(ListTypeInfo):
             raise ProgramError(f"PRIMITIVE_ARRAY holds numbers, characters or truth values, got {element_type}.")
         self._is_bytes = element_type.kind is BasicType.BYTE
 
+    @property
+    def is_bytes(self) -> bool:
+        """Whether values are ``bytes``.
+
+        >>> from firesteel.common.typeinfo import Types
+        >>> Types.PRIMITIVE_ARRAY(Types.BYTE()).is_bytes, Types.PRIMITIVE_ARRAY(Types.INT()).is_bytes
+        (True, False)
+        """
+        return self._is_bytes
+
     def explain(self, value: Any) -> str | None:
         if self._is_bytes:
             return None if value is None or isinstance(value, bytes | bytearray) else expected(self, value)

@@ -32,7 +32,7 @@ class InstantTypeInfo(BasicTypeInfo):
     def _accepts(self, value: Any) -> bool:
         return isinstance(value, Instant)
 
-    def _fast_source(self, first: str, name: str, scope: Scope) -> str:
+    def fast_source(self, first: str, name: str, scope: Scope) -> str:
         return f"type({first}) is {scope.bind(Instant)}"
 
     def _nested_formatter(self) -> Callable[[Any], str]:

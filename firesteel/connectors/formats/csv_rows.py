@@ -163,7 +163,7 @@ def _parser(kind: TypeInformation, place: str) -> Callable[[str], Any] | None:
             return _integer_of(_BITS[kind.kind])
         if kind.kind in _PARSERS:
             return _PARSERS[kind.kind]
-    elif isinstance(kind, PrimitiveArrayTypeInfo) and kind._is_bytes:
+    elif isinstance(kind, PrimitiveArrayTypeInfo) and kind.is_bytes:
         return texts.java_base64
     elif isinstance(kind, LocalTimeTypeInfo):
         kinds = LocalTimeTypeInfo.TimeType
@@ -322,7 +322,7 @@ def _writer(kind: TypeInformation, place: str) -> Callable[[Any], str]:
         return _instant_text
     if isinstance(kind, BasicTypeInfo) and kind.kind in _WRITERS:
         return _WRITERS[kind.kind]
-    if isinstance(kind, PrimitiveArrayTypeInfo) and kind._is_bytes:
+    if isinstance(kind, PrimitiveArrayTypeInfo) and kind.is_bytes:
         return lambda value: binascii.b2a_base64(value, newline=False).decode()
     if isinstance(kind, LocalTimeTypeInfo):
         kinds = LocalTimeTypeInfo.TimeType

@@ -140,7 +140,7 @@ class _Compiler:
             return self.row(kind, first, name, place)
         if isinstance(kind, MapTypeInfo):
             return self._map(kind, first, name, place)
-        if isinstance(kind, ListTypeInfo) and not (isinstance(kind, PrimitiveArrayTypeInfo) and kind._is_bytes):
+        if isinstance(kind, ListTypeInfo) and not (isinstance(kind, PrimitiveArrayTypeInfo) and kind.is_bytes):
             return self._list(kind, first, name, place)
         convert = _conversion(kind, place)
         if convert is _string and not self._exact:

@@ -80,7 +80,7 @@ def _fast(kind: BasicTypeInfo, first: str, name: str, scope: Scope) -> str | Non
     if kind.kind is BasicType.STRING:
         return f"{scope.bind(quoted)}({name}) if type({first}) is str"
     if kind.kind in (BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG, BasicType.BIG_INT):
-        return f"{name} if {kind._fast_source(first, name, scope)}"
+        return f"{name} if {kind.fast_source(first, name, scope)}"
     if kind.kind is BasicType.DOUBLE:
         return f"{scope.bind(_double)}({name}) if type({first}) is float"
     return None
@@ -107,7 +107,7 @@ def _writer(kind: TypeInformation, place: str) -> Callable[[Any], str]:
     """The text of a value that is not None."""
     if isinstance(kind, RowTypeInfo):
         return _row_writer(kind, place)
-    if isinstance(kind, PrimitiveArrayTypeInfo) and kind._is_bytes:
+    if isinstance(kind, PrimitiveArrayTypeInfo) and kind.is_bytes:
         return lambda value: f'"{binascii.b2a_base64(value, newline=False).decode()}"'
     if isinstance(kind, ListTypeInfo):
         element = _nullable(kind.elem_type, _writer(kind.elem_type, f"{place}[]"))

@@ -137,7 +137,7 @@ def _arrow_type(declared: TypeInformation) -> pa.DataType | None:
         fields = [_arrow_type(field) for field in declared.get_field_types()]
         names = declared.get_field_names()
         return pa.struct(list(zip(names, fields, strict=True))) if fields and None not in fields else None
-    if isinstance(declared, PrimitiveArrayTypeInfo) and declared._is_bytes:
+    if isinstance(declared, PrimitiveArrayTypeInfo) and declared.is_bytes:
         return pa.binary()
     if isinstance(declared, ListTypeInfo):
         element = _arrow_type(declared.elem_type)
