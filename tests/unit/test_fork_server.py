@@ -84,6 +84,15 @@ def test_an_error_is_shown_as_python_shows_it(server: SimpleNamespace, tmp_path:
     assert (done.stderr.splitlines()[-1], done.returncode) == ("ValueError: no", 1)
 
 
+def test_nothing_is_said_where_nobody_waits(server: SimpleNamespace, tmp_path: Path) -> None:
+    """A query that was stopped while it started has closed the port to which its processes connect."""
+    (tmp_path / "late.py").write_text(
+        "from pyspark.util import local_connect_and_auth\nlocal_connect_and_auth(1, 'secret')", encoding="utf-8"
+    )
+    done = subprocess.run([server.python, "-m", "late"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.stderr, done.returncode) == ("", 1)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_is_passed_on(server: SimpleNamespace, tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "waits.py").write_text("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(600)")

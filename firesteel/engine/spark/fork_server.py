@@ -151,8 +151,11 @@ def _run(caller: socket.socket) -> None:
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:
-        traceback.print_exc()
+    except BaseException as error:
+        # A query that was stopped while it started no longer waits for this process. Where it should, Spark says so.
+        condition = getattr(error, "getCondition", None)
+        if condition is None or condition() != "CANNOT_OPEN_SOCKET":
+            traceback.print_exc()
     # An interpreter's end, without taking apart module by module what is shared with the fork server.
     with contextlib.suppress(Exception):
         threading._shutdown()  # type: ignore[attr-defined]
