@@ -58,11 +58,13 @@ def main(plan: Plan) -> None:
         )
     """)
     statements = tables.create_statement_set()
-    for target, queries in (("appended", APPENDED), ("changed", CHANGED)):
+    # Rows of several queries go into one table, so none of their keys is its.
+    targets = (("appended", APPENDED, ""), ("changed", CHANGED, " ON CONFLICT DO DEDUPLICATE"))
+    for target, queries, conflict in targets:
         every = list(queries.values())
         for first in range(0, len(every), QUERIES_PER_STATEMENT):
             several = every[first : first + QUERIES_PER_STATEMENT]
-            statements.add_insert_sql(f"INSERT INTO {target} {' UNION ALL '.join(several)}")
+            statements.add_insert_sql(f"INSERT INTO {target} {' UNION ALL '.join(several)}{conflict}")
     statements.execute().wait()
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from firesteel.common.configuration import Configuration
 from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 from firesteel.table.explain_detail import ExplainDetail
+from firesteel.table.insertions import Insertion
 from firesteel.table.logical.plan import Plan
 from firesteel.table.physical.batch_explain import explained_in_batch
 from firesteel.table.physical.explain import explained
@@ -19,12 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["explanation"]
 
 
-def explanation(env: TableEnvironment, plans: Sequence[Plan], details: Sequence[Any], targets: Sequence[Any]) -> str:
-    """The plans as text. ``targets`` are the tables that the rows of each go to, if they go to any."""
-    names = [env._target(path, plan)[0] for path, plan in zip(targets, plans, strict=False)]
+def explanation(
+    env: TableEnvironment, plans: Sequence[Plan], details: Sequence[Any], inserts: Sequence[Insertion]
+) -> str:
+    """The plans as text. ``inserts`` say where the rows of each go, if they go anywhere."""
+    names = [env._target(each.target, each.plan)[0] for each in inserts]
+    conflicts = [each.on_conflict.value if each.on_conflict is not None else "" for each in inserts]
     if not env._streaming:
         return explained_in_batch(plans, names)
-    text = explained(plans, names)
+    text = explained(plans, names, conflicts=conflicts)
     if ExplainDetail.JSON_EXECUTION_PLAN in details:
         text += f"\n== Physical Execution Plan ==\n{_execution_plan(env, plans)}"
     return text

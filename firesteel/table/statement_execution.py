@@ -25,6 +25,7 @@ from firesteel.table.descriptions import described
 from firesteel.table.error_places import placed
 from firesteel.table.functions.binding import cast_to
 from firesteel.table.functions.evaluation import Evaluator
+from firesteel.table.insertions import Insertion
 from firesteel.table.logical.expression_resolver import ExpressionResolver
 from firesteel.table.logical.expressions import Expression, Literal
 from firesteel.table.logical.plan import Plan, Project
@@ -98,8 +99,8 @@ class StatementExecutor:
             return self._env._explain([self._env._resolve(statement.query, self._text)], details)
         if isinstance(statement, statements.Insert | statements.StatementSetStatement):
             inserts = (statement,) if isinstance(statement, statements.Insert) else statement.inserts
-            plans = [self._insertion(insert)[1] for insert in inserts]
-            return self._env._explain(plans, details, [_quoted(insert.target.parts) for insert in inserts])
+            insertions = [self._insertion(insert) for insert in inserts]
+            return self._env._explain([each.plan for each in insertions], details, insertions)
         raise ProgramError("Only queries and INSERT have a plan.")
 
     def _unsupported(self, node: Node, what: str) -> NotSupportedError:
@@ -116,13 +117,13 @@ class StatementExecutor:
     def _statement_set(self, statement: statements.StatementSetStatement) -> TableResult:
         return self._env._insert([self._insertion(insert) for insert in statement.inserts])
 
-    def insertion(self, statement: statements.Statement) -> tuple[str, Plan, bool | Overwrite]:
+    def insertion(self, statement: statements.Statement) -> Insertion:
         """Where the rows of an INSERT go, and its plan."""
         if not isinstance(statement, statements.Insert):
             raise ProgramError("add_insert_sql() takes an INSERT statement.")
         return self._insertion(statement)
 
-    def _insertion(self, statement: statements.Insert) -> tuple[str, Plan, bool | Overwrite]:
+    def _insertion(self, statement: statements.Insert) -> Insertion:
         target = self._catalogs.find(statement.target.parts)
         if target is None:
             near = near_names(statement.target.parts[-1], self._catalogs.names())
@@ -140,7 +141,7 @@ class StatementExecutor:
                 error.place = self._written_place(statement, columns.field_names()[error.place], columns)
             raise self._placed(error, statement) from None
         overwrite = Overwrite(self._static_folder(statement, target)) if statement.overwrite else False
-        return _quoted(statement.target.parts), plan, overwrite
+        return Insertion(_quoted(statement.target.parts), plan, overwrite, statement.on_conflict)
 
     def _written_place(self, statement: statements.Insert, column: str, columns: RowType) -> int | None:
         """Which column of the query goes into a column of the table."""
@@ -227,7 +228,7 @@ class StatementExecutor:
             return ok()
         table = self._catalogs.find(statement.name.parts)
         assert isinstance(table, DeclaredTable)
-        return self._env._insert([(_quoted(statement.name.parts), filled(plan, _writable(table)), False)])
+        return self._env._insert([Insertion(_quoted(statement.name.parts), filled(plan, _writable(table)))])
 
     def _alter_table(self, statement: statements.AlterTable) -> TableResult:
         self._table_statements.alter_table(statement)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from firesteel.errors import ProgramError
-from firesteel.table.logical.plan import Plan
-from firesteel.table.overwriting import Overwrite
+from firesteel.table.insertions import Insertion
 from firesteel.table.table_result import TableResult
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ class StatementSet:
 
     def __init__(self, env: TableEnvironment) -> None:
         self._env = env
-        self._inserts: list[tuple[str | TableDescriptor, Plan, bool | Overwrite]] = []
+        self._inserts: list[Insertion] = []
 
     def add_insert_sql(self, stmt: str) -> StatementSet:
         """Adds an INSERT statement."""
@@ -34,7 +33,7 @@ class StatementSet:
         self, target_path_or_descriptor: str | TableDescriptor, table: Table, overwrite: bool = False
     ) -> StatementSet:
         """Adds the rows of a table, for a table of the catalog or of a descriptor."""
-        self._inserts.append((target_path_or_descriptor, table._plan, overwrite))
+        self._inserts.append(Insertion(target_path_or_descriptor, table._plan, overwrite))
         return self
 
     def add(self, table_pipeline: TablePipeline) -> StatementSet:
@@ -43,8 +42,7 @@ class StatementSet:
 
     def explain(self, *extra_details: Any) -> str:
         """The plans as text."""
-        targets = [target for target, _, _ in self._inserts]
-        return self._env._explain([plan for _, plan, _ in self._inserts], extra_details, targets)
+        return self._env._explain([each.plan for each in self._inserts], extra_details, self._inserts)
 
     def print_explain(self, *extra_details: Any) -> None:
         """Prints the plans."""

@@ -16,6 +16,7 @@ from firesteel.table.grouped_tables import (
     OverWindowedTable,
     WindowGroupedTable,
 )
+from firesteel.table.insertions import Insertion
 from firesteel.table.logical.expression_resolver import Around, ExpressionResolver
 from firesteel.table.logical.expressions import Expression as Typed
 from firesteel.table.logical.grouping import has_aggregates
@@ -364,7 +365,7 @@ class Table:
 
     def execute_insert(self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False) -> TableResult:
         """Writes the rows into a table of the catalog, or into one that a descriptor describes."""
-        return self._env._insert([(table_path_or_descriptor, self._plan, overwrite)])
+        return self._env._insert([Insertion(table_path_or_descriptor, self._plan, overwrite)])
 
     def insert_into(self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False) -> TablePipeline:
         """The table and where its rows go, to be run later or with others."""

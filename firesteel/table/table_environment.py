@@ -24,6 +24,7 @@ from firesteel.table.elements import rows_of_elements
 from firesteel.table.environment_settings import EnvironmentSettings
 from firesteel.table.explaining import explanation
 from firesteel.table.function_names import FunctionNames
+from firesteel.table.insertions import Insertion
 from firesteel.table.logical.plan import Plan, Scan
 from firesteel.table.logical.resolver import QueryResolver
 from firesteel.table.overwriting import Overwrite, Overwritten, checked_overwrite
@@ -349,7 +350,7 @@ class TableEnvironment(FunctionNames):
         """Several INSERTs as one job."""
         return StatementSet(self)
 
-    def _insertion(self, stmt: str) -> tuple[str, Plan, bool | Overwrite]:
+    def _insertion(self, stmt: str) -> Insertion:
         return StatementExecutor(self, stmt).insertion(self._parsed(stmt))
 
     def _planner(self) -> tuple[StreamExecutionEnvironment, Planner]:
@@ -392,15 +393,16 @@ class TableEnvironment(FunctionNames):
         widest = self._config.get_configuration().get_integer(DISPLAY_WIDTH, WIDEST)
         return {"time_zone": self._config.get_local_timezone(), "widest": widest}
 
-    def _insert(self, inserts: Sequence[tuple[str | TableDescriptor, Plan, bool | Overwrite]]) -> TableResult:
+    def _insert(self, inserts: Sequence[Insertion]) -> TableResult:
         env, planner = self._planner()
         batch = None if self._streaming else self._batch()
         pending = 0
         targets = []
         replaced = []
-        for path, plan, overwrite in inserts:
+        for insert in inserts:
+            plan, overwrite = insert.plan, insert.overwrite
             set_async_options(plan, self._config.get_configuration())
-            full, table = self._target(path, plan)
+            full, table = self._target(insert.target, plan)
             targets.append(full)
             if overwrite:
                 declared = checked_overwrite(table, full, self._streaming)
@@ -410,7 +412,7 @@ class TableEnvironment(FunctionNames):
                 if batch.written(declared, fitted):
                     continue
                 planner = batch.planner(env)
-            write_to(table, full, plan, planner, self._config)
+            write_to(table, full, plan, planner, self._config, insert.on_conflict)
             pending += 1
         if not pending:
             return self._inserted(targets, None)
@@ -436,8 +438,8 @@ class TableEnvironment(FunctionNames):
         row_type = RowType.of(targets, [BigIntType(is_nullable=False)] * len(targets))
         return TableResult(row_type, rows=[Row(*[-1] * len(targets))], client=client, plain="-1")
 
-    def _explain(self, plans: Sequence[Plan], details: Sequence[Any] = (), targets: Sequence[Any] = ()) -> str:
-        return explanation(self, plans, details, targets)
+    def _explain(self, plans: Sequence[Plan], details: Sequence[Any] = (), inserts: Sequence[Insertion] = ()) -> str:
+        return explanation(self, plans, details, inserts)
 
     def _to_spark(self, plan: Plan) -> DataFrame:
         if self._streaming:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from firesteel.table.insertions import Insertion
 from firesteel.table.table_descriptor import TableDescriptor
 from firesteel.table.table_result import TableResult
 
@@ -26,7 +27,8 @@ class TablePipeline:
 
     def explain(self, *extra_details: Any) -> str:
         """The plan as text."""
-        return self._table._env._explain([self._table._plan], extra_details, [self._target])
+        plan = self._table._plan
+        return self._table._env._explain([plan], extra_details, [Insertion(self._target, plan)])
 
     def print_explain(self, *extra_details: Any) -> None:
         """Prints the plan."""

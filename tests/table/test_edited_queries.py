@@ -24,7 +24,7 @@ GROUPS = "SELECT word, COUNT(*) AS n FROM words GROUP BY word"
 COUNTS = f"INSERT INTO counts SELECT word, n FROM ({GROUPS})"
 SOME = f"INSERT INTO counts SELECT word AS w, n AS how_many FROM ({GROUPS}) WHERE n < 1000"
 MATCHES = "INSERT INTO matches SELECT w.word, w.price FROM words AS w JOIN names AS m ON w.word = m.word"
-KNOWN = "INSERT INTO counts SELECT CONCAT(word, '!'), COUNT(*) FROM names GROUP BY word"
+KNOWN = "INSERT INTO counts SELECT CONCAT(word, '!'), COUNT(*) FROM names GROUP BY word ON CONFLICT DO DEDUPLICATE"
 NAMES = "INSERT INTO others SELECT word, CAST(0 AS BIGINT) FROM names"
 
 

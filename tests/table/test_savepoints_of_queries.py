@@ -360,7 +360,9 @@ def test_what_a_sink_that_overwrites_keeps(tmp_path: Path) -> None:
     """)
     database = sqlite3.connect(tmp_path / "totals.db", timeout=120)
     database.execute("CREATE TABLE totals (word TEXT, total INT PRIMARY KEY)")
-    client = env.execute_sql("INSERT INTO totals SELECT word, SUM(quantity) FROM orders GROUP BY word").get_job_client()
+    client = env.execute_sql(
+        "INSERT INTO totals SELECT word, SUM(quantity) FROM orders GROUP BY word ON CONFLICT DO DEDUPLICATE"
+    ).get_job_client()
     assert client is not None
     try:
         assert eventually(lambda: len(database.execute("SELECT * FROM totals").fetchall()) == 2)

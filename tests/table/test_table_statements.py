@@ -204,7 +204,9 @@ def test_jdbc_reads_writes_and_overwrites(env: TableEnvironment, tmp_path: Path)
     # By another key than the query's: counts that are over go away.
     twice = env.create_statement_set()
     for _ in range(2):
-        twice.add_insert_sql("INSERT INTO counts SELECT COUNT(*), name FROM src GROUP BY name")
+        twice.add_insert_sql(
+            "INSERT INTO counts SELECT COUNT(*), name FROM src GROUP BY name ON CONFLICT DO DEDUPLICATE"
+        )
     twice.execute().wait()
     assert [n for n, _ in database.execute("SELECT * FROM counts")] == [3]
     env.execute_sql("INSERT INTO log SELECT id, name FROM src WHERE id > 7").wait()

@@ -22,6 +22,8 @@ class _Executor(Protocol):
 class FinalPlanner(Planner):
     """Gives the final rows of plans as streams."""
 
+    final = True
+
     def __init__(self, env: StreamExecutionEnvironment, time_zone: str, executor: _Executor) -> None:
         super().__init__(env, time_zone)
         self._executor = executor

@@ -5,37 +5,52 @@ from __future__ import annotations
 from firesteel.runtime.columns.routing import KeyColumns
 from firesteel.table.catalog.tables import DeclaredTable
 from firesteel.table.logical.plan import Plan
+from firesteel.table.physical.conflicts import resolution
 from firesteel.table.physical.external.connector import Changes, Writing
 from firesteel.table.physical.external.registry import connector_of
 from firesteel.table.physical.null_checks import checked_for_nulls, drops_nulls
 from firesteel.table.physical.planner import Planner
-from firesteel.table.physical.upserts import materialized, upsert_key
+from firesteel.table.physical.upserts import materialized, without_conflicts
 from firesteel.table.sql.errors import SqlValidationError
+from firesteel.table.sql.statements import OnConflict
 from firesteel.table.table_config import TableConfig
 
 __all__ = ["sink_of"]
 
 
-def sink_of(table: DeclaredTable, path: str, plan: Plan, planner: Planner, config: TableConfig) -> None:
+def sink_of(
+    table: DeclaredTable,
+    path: str,
+    plan: Plan,
+    planner: Planner,
+    config: TableConfig,
+    on_conflict: OnConflict | None = None,
+) -> None:
     """Adds the sink of a table for the rows of a plan."""
     connector = connector_of(table, path, "write")
     assert connector.write is not None
     options = connector.options_of(table, path)
     takes = connector.takes(table, options)
-    if takes is Changes.INSERT and not planner.inserts_only(plan):
+    inserts_only, configuration = planner.inserts_only(plan), config.get_configuration()
+    if takes is Changes.INSERT and not inserts_only:
         raise SqlValidationError(
             f"Table {path} takes insertions only (connector {table.options['connector']!r}), and the query changes "
             "or takes back rows that it has given out. Write into a table that takes changes, or use a query that "
             "gives each row once: a window, for example."
         )
-    stream = checked_for_nulls(planner.stream(plan), plan, table, path, drops_nulls(config.get_configuration()))
-    if takes is Changes.UPSERT:
-        names = [column.name for column in table.writable]
-        keys = tuple(names.index(name) for name in table.primary_key)
-        if not planner.inserts_only(plan) and upsert_key(plan) != frozenset(keys):
-            stream = planner.identified(materialized(stream, plan, keys), plan, "materialize", path)
-        elif "sink.parallelism" in options:
-            # The rows of a key stay in their order only if they stay together.
-            stream = stream.key_by(KeyColumns(keys))
+    resolved = None
+    if not planner.final:
+        resolved = resolution(table, path, plan, takes, inserts_only, on_conflict, configuration)
+    stream = checked_for_nulls(planner.stream(plan), plan, table, path, drops_nulls(configuration))
+    names = [column.name for column in table.writable]
+    keys = tuple(names.index(name) for name in table.primary_key)
+    if resolved is OnConflict.DEDUPLICATE:
+        stream = planner.identified(materialized(stream, plan, keys), plan, "materialize", path)
+    elif resolved is not None:
+        settled = without_conflicts(stream, plan, keys, resolved is OnConflict.ERROR, path)
+        stream = planner.identified(settled, plan, "conflicts", path)
+    elif takes is Changes.UPSERT and "sink.parallelism" in options:
+        # The rows of a key stay in their order only if they stay together.
+        stream = stream.key_by(KeyColumns(keys))
     time_zone = config.get_local_timezone()
     connector.write(Writing(stream, table, options, time_zone, plan.types, planner.named("sink", path)))

@@ -77,12 +77,18 @@ Steps = tuple[str, Sequence[object]]
 """What is shown of a part, and the parts below it."""
 
 
-def explained(plans: Sequence[Plan], targets: Sequence[str] = (), show: Callable[[Any], Steps] | None = None) -> str:
+def explained(
+    plans: Sequence[Plan],
+    targets: Sequence[str] = (),
+    show: Callable[[Any], Steps] | None = None,
+    conflicts: Sequence[str] = (),
+) -> str:
     """The plan as it was written and as it runs. ``targets`` are the tables that the rows of each go to, if they go to
-    any. ``show`` knows the parts that run, those of a stream by default."""
+    any, and ``conflicts`` what ON CONFLICT says of them. ``show`` knows the parts that run, those of a stream by
+    default."""
     sinks = [
-        f"Sink(table=[{target}], fields=[{', '.join(plan.names)}])" if target else ""
-        for plan, target in itertools.zip_longest(plans, targets)
+        _sink(plan, target, conflict) if target else ""
+        for plan, target, conflict in itertools.zip_longest(plans, targets, conflicts)
     ]
     trees = "\n".join(
         _tree(_logical, Step(f"Logical{sink}", (plan,)) if sink else plan)
@@ -97,6 +103,11 @@ def explained(plans: Sequence[Plan], targets: Sequence[str] = (), show: Callable
         f"== Optimized Physical Plan ==\n{physical}\n"
         f"== Optimized Execution Plan ==\n{physical}"
     )
+
+
+def _sink(plan: Plan, target: str, conflict: str) -> str:
+    strategy = f", conflictStrategy=[{conflict}]" if conflict else ""
+    return f"Sink(table=[{target}], fields=[{', '.join(plan.names)}]{strategy})"
 
 
 def _tree(show: object, plan: Plan | Step, indent: str = "", last: bool = True, top: bool = True) -> str:

@@ -64,6 +64,9 @@ _ROWS_PER_BATCH = 8192
 class Planner(GroupPlanner, JoinPlanner, RankPlanner, OverPlanner):
     """Builds the streams of plans in one environment. A part that two plans have in common is built once."""
 
+    final = False
+    """Whether streams have the rows that queries have in the end, instead of changes."""
+
     def __init__(
         self,
         env: StreamExecutionEnvironment,

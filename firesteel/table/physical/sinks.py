@@ -12,6 +12,7 @@ from firesteel.table.logical.plan import Plan, Project
 from firesteel.table.physical.connectors import sink_of
 from firesteel.table.physical.planner import Planner
 from firesteel.table.sql.errors import SqlValidationError
+from firesteel.table.sql.statements import OnConflict
 from firesteel.table.table_config import TableConfig
 from firesteel.table.types.data_types import (
     ArrayType,
@@ -52,10 +53,17 @@ class MisfitError(SqlValidationError):
     """Which of the table's columns it is; None where their number is wrong."""
 
 
-def write_to(table: CatalogObject, path: str, plan: Plan, planner: Planner, config: TableConfig) -> None:
+def write_to(
+    table: CatalogObject,
+    path: str,
+    plan: Plan,
+    planner: Planner,
+    config: TableConfig,
+    on_conflict: OnConflict | None = None,
+) -> None:
     """Adds the sink of a table to the planner's environment."""
     declared, fitted = fitted_for(table, path, plan)
-    sink_of(declared, path, fitted, planner, config)
+    sink_of(declared, path, fitted, planner, config, on_conflict)
 
 
 def fitted_for(table: CatalogObject, path: str, plan: Plan) -> tuple[DeclaredTable, Plan]:

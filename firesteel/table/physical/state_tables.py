@@ -23,6 +23,7 @@ from firesteel.runtime.operators.table import (
     GroupAggregate,
     IntervalJoin,
     Join,
+    KeyConflicts,
     OverAggregate,
     Rank,
     SortedOver,
@@ -34,6 +35,7 @@ from firesteel.runtime.operators.table import (
     WindowRank,
 )
 from firesteel.runtime.operators.table.accumulators import RetractingExtreme
+from firesteel.runtime.operators.table.key_conflicts import stored_schema
 from firesteel.runtime.operators.table.over import used_columns
 from firesteel.table.logical.patterns import MatchRecognize
 from firesteel.table.logical.plan import Plan, WindowTable
@@ -78,7 +80,9 @@ def state_tables(spec: Any, plan: Plan, operator: str) -> OperatorTables | None:
 
 def _meaning(spec: Any, plan: Plan, operator: str, names: list[NamedColumns]) -> str:
     """The operator as an execution plan has it, with the expressions that columns without a name stand for."""
-    if isinstance(spec, ChangelogNormalize) or (isinstance(spec, Rank) and spec.last_wins and not spec.order):
+    if isinstance(spec, ChangelogNormalize | KeyConflicts) or (
+        isinstance(spec, Rank) and spec.last_wins and not spec.order
+    ):
         schema = spec.schema
         return f"{operator}(key=[{', '.join(schema.field(key).name for key in spec.keys)}])"
     label, _ = executed(plan)
@@ -273,6 +277,17 @@ def _rank(spec: Rank, plan: Plan, names: list[NamedColumns]) -> Described:
     return _lists("a row of a partition, in order", spec.input, spec.keys, names[0], spec.state_ttl)
 
 
+def _key_conflicts(spec: KeyConflicts, plan: Plan, names: list[NamedColumns]) -> Described:
+    # Names of a sink are those of its query.
+    name = NamedColumns(plan)
+    row = _key(spec.schema, spec.keys, name)
+    (rows,) = row.take()
+    row.show("position", COUNT, "place")
+    row.elements(stored_schema(spec.schema), [key + 1 for key in spec.keys], name)
+    meaning = "the row of a key, and what changes it at the next watermark"
+    return _key(spec.schema, spec.keys, name), [row.table("rows", meaning, unnested=rows)]
+
+
 def _sorted_over(spec: SortedOver, plan: Plan, names: list[NamedColumns]) -> Described:
     return _lists("a row of a partition, in order", spec.input, spec.keys, names[0], None)
 
@@ -415,6 +430,7 @@ _OPERATORS: dict[type, Callable[[Any, Plan, list[NamedColumns]], Described]] = {
     ChangelogNormalize: _normalize,
     FirstRow: _first_row,
     Rank: _rank,
+    KeyConflicts: _key_conflicts,
     WindowRank: _window_rank,
     Join: _join,
     IntervalJoin: _interval_join,

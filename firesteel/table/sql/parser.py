@@ -19,6 +19,7 @@ from firesteel.table.sql.statements import (
     Drop,
     Explain,
     Insert,
+    OnConflict,
     QueryStatement,
     Reset,
     SetOption,
@@ -235,7 +236,17 @@ class Parser(TableParser):
         if self.is_sign("(") and self.peek().upper not in ("SELECT", "WITH", "VALUES", "("):
             columns = tuple(self.enclosed(self.name))
         query = self.query()
-        return Insert(target, query, overwrite, partition, columns, hints, span=self.since(start))
+        conflict = self._on_conflict()
+        return Insert(target, query, overwrite, partition, columns, hints, conflict, span=self.since(start))
+
+    def _on_conflict(self) -> OnConflict | None:
+        if not self.word("ON", "CONFLICT"):
+            return None
+        self.expect_word("DO")
+        for chosen in OnConflict:
+            if self.word(chosen.value):
+                return chosen
+        raise self.failure(*(each.value for each in OnConflict))
 
     def _partition_value(self) -> tuple[str, Node]:
         name = self.identifier("a column")

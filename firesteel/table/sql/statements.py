@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from firesteel.table.sql.source import Span
 from firesteel.table.sql.syntax import Name, Node, Query
@@ -24,6 +25,7 @@ __all__ = [
     "Explain",
     "Insert",
     "LikeClause",
+    "OnConflict",
     "PrimaryKey",
     "QueryStatement",
     "Reset",
@@ -215,6 +217,17 @@ class AlterView(Statement):
     text: str
 
 
+class OnConflict(Enum):
+    """What becomes of rows that differ and have the same primary key: ``ON CONFLICT DO ...``."""
+
+    ERROR = "ERROR"
+    """The job fails."""
+    NOTHING = "NOTHING"
+    """The first one stays."""
+    DEDUPLICATE = "DEDUPLICATE"
+    """The last one takes its place, and gives way to others when it is taken back."""
+
+
 @dataclass(frozen=True)
 class Insert(Statement):
     """``INSERT INTO``."""
@@ -225,6 +238,7 @@ class Insert(Statement):
     partition: tuple[tuple[str, Node], ...]
     columns: tuple[Name, ...]
     hints: tuple[Node, ...] = ()
+    on_conflict: OnConflict | None = None
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from firesteel.runtime.operators.table.first_row import FirstRowOperator
 from firesteel.runtime.operators.table.group_aggregate import GroupAggregateOperator
 from firesteel.runtime.operators.table.interval_join import IntervalJoinOperator
 from firesteel.runtime.operators.table.join import JoinOperator
+from firesteel.runtime.operators.table.key_conflicts import KeyConflictsOperator
 from firesteel.runtime.operators.table.lookup_join import LookupJoinOperator
 from firesteel.runtime.operators.table.normalize import ChangelogNormalizeOperator
 from firesteel.runtime.operators.table.over import OverAggregateOperator
@@ -37,6 +38,7 @@ from firesteel.runtime.operators.table.specs import (
     GroupAggregate,
     IntervalJoin,
     Join,
+    KeyConflicts,
     LookupJoin,
     Order,
     Rank,
@@ -89,6 +91,8 @@ __all__ = [
     "Join",
     "JoinOperator",
     "KeyColumns",
+    "KeyConflicts",
+    "KeyConflictsOperator",
     "LookupJoin",
     "LookupJoinOperator",
     "Order",

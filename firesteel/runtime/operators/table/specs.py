@@ -26,6 +26,7 @@ __all__ = [
     "GroupAggregate",
     "IntervalJoin",
     "Join",
+    "KeyConflicts",
     "LookupJoin",
     "Order",
     "Rank",
@@ -338,6 +339,24 @@ class ChangelogNormalize:
     """Of input and result."""
     update_before: bool = True
     state_ttl: int | None = None
+
+
+@dataclass(frozen=True)
+class KeyConflicts:
+    """Changes of rows that may have the same key, so that one row of each key is left. At each watermark the changes
+    since the last one are put together: the row that stands stays as long as it is not taken back, and then the first
+    of the others has its place. Rows that cannot stay are forgotten.
+
+    Runs on a stream that is keyed by ``keys``. The result has +I, +U and -D.
+    """
+
+    keys: tuple[int, ...]
+    schema: pa.Schema
+    """Of input and result."""
+    fails: bool
+    """Whether a second row is an error."""
+    target: str
+    """What the error calls the table."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ class Changes(Enum):
     UPSERT = "upserts"
     """+I, +U and -D by key: an update without what was before."""
     ALL = "all changes"
+    GIVEN = "what the query gives"
+    """Whatever comes; by key, if the table has one."""
 
 
 @dataclass(frozen=True)

@@ -55,9 +55,9 @@ CONNECTORS: dict[str, Connector] = {
     "print": Connector(
         ("print-identifier", "standard-error", "sink.parallelism"),
         write=_printed,
-        takes=lambda table, options: Changes.ALL,
+        takes=lambda table, options: Changes.GIVEN,
     ),
-    "blackhole": Connector((), write=_dropped, takes=lambda table, options: Changes.ALL),
+    "blackhole": Connector((), write=_dropped, takes=lambda table, options: Changes.GIVEN),
     "filesystem": FILESYSTEM,
     "kafka": KAFKA,
     "upsert-kafka": UPSERT_KAFKA,

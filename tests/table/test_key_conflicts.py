@@ -1,0 +1,65 @@
+"""Rows that meet in one key, by the operator itself: what stays at a watermark, and what survives a restart."""
+
+import pyarrow as pa
+import pytest
+from operatorkit import Change, OperatorRun
+
+from firesteel.errors import InputError
+from firesteel.runtime.operators.table import KeyConflicts, KeyConflictsOperator
+
+SCHEMA = pa.schema([("k", pa.string()), ("v", pa.int64())])
+ADD, BEFORE, AFTER, DELETE = range(4)
+
+
+def run(fails: bool = False) -> OperatorRun:
+    return OperatorRun(KeyConflictsOperator, KeyConflicts((0,), SCHEMA, fails, "t"))
+
+
+def given(operator: OperatorRun, watermark: int, *rows: Change) -> list[Change]:
+    operator.take(rows, SCHEMA)
+    operator.watermark(watermark)
+    return operator.taken()
+
+
+def test_the_first_row_stays_until_it_is_taken_back() -> None:
+    operator = run()
+    assert given(operator, 1, (ADD, ("a", 1)), (ADD, ("a", 2)), (ADD, ("b", 3))) == [(0, ("a", 1)), (0, ("b", 3))]
+    assert given(operator, 2, (ADD, ("a", 4))) == []
+    # What could not stay is forgotten.
+    assert given(operator, 3, (DELETE, ("a", 1))) == [(3, ("a", 1))]
+    assert given(operator, 4, (ADD, ("a", 5))) == [(0, ("a", 5))]
+
+
+def test_a_row_that_follows_takes_the_place_at_once() -> None:
+    operator = run()
+    given(operator, 1, (ADD, ("a", 1)))
+    assert given(operator, 2, (BEFORE, ("a", 1)), (AFTER, ("a", 2)), (ADD, ("a", 3))) == [(2, ("a", 2))]
+
+
+def test_what_comes_and_goes_in_between_was_never_there() -> None:
+    operator = run()
+    given(operator, 1, (ADD, ("a", 1)))
+    assert given(operator, 2, (ADD, ("a", 2)), (BEFORE, ("a", 1)), (DELETE, ("a", 2)), (AFTER, ("a", 1))) == []
+    assert given(operator, 3, (DELETE, ("a", 1)), (ADD, ("a", 9)), (ADD, ("a", 1))) == []
+    assert given(operator, 4, (DELETE, ("b", 1))) == []
+
+
+def test_nothing_is_given_before_a_watermark_also_after_a_restart() -> None:
+    operator = run()
+    operator.take([(ADD, ("a", 1)), (ADD, ("b", None))], SCHEMA)
+    operator.restart()
+    operator.take([(DELETE, ("a", 1)), (ADD, ("a", 2))], SCHEMA)
+    operator.restart()
+    assert operator.changes == []
+    operator.watermark(5)
+    assert sorted(operator.taken()) == [(0, ("a", 2)), (0, ("b", None))]
+    operator.restart()
+    assert given(operator, 6, (ADD, ("a", 3)), (BEFORE, ("a", 2))) == [(2, ("a", 3))]
+
+
+def test_a_second_row_fails_the_job_only_if_both_are_left() -> None:
+    operator = run(fails=True)
+    assert given(operator, 1, (ADD, ("a", 1)), (ADD, ("a", 2)), (DELETE, ("a", 1))) == [(0, ("a", 2))]
+    operator.take([(ADD, ("a", 3))], SCHEMA)
+    with pytest.raises(InputError, match=r"t: rows that differ have the same primary key \(k=a\): \('a', 2\) and"):
+        operator.watermark(2)
