@@ -21,12 +21,16 @@ def position_table(position: Any) -> pa.Table:
 
     >>> position_table({"orders-0": [[0, None, "x"], [17, None, "x"]]}).to_pylist()
     [{'split': 'orders-0', 'begun_at': 0, 'read_to': 17}]
+    >>> position_table({"row": 17, "seed": 5}).to_pylist()
+    [{'row': 17, 'seed': 5}]
     >>> position_table(17).to_pylist(), position_table(["a"]).to_pylist()
     ([{'position': 17}], [{'position': '["a"]'}])
     """
     if isinstance(position, int):
         return pa.table({"position": pa.array([position], pa.int64())})
     if isinstance(position, dict):
+        if position and all(isinstance(each, int) for each in position.values()):
+            return pa.table({name: pa.array([each], pa.int64()) for name, each in position.items()})
         pieces = position.get("pieces")
         if isinstance(pieces, list):
             rows = [(path, start, end, size, modified) for path, size, modified, _, start, end, *_ in pieces]

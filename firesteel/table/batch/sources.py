@@ -8,8 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from firesteel.connectors.table.datagen import datagen_source, sequences
-from firesteel.connectors.table.generating import BATCH_ROWS, BatchGeneratorSource
+from firesteel.connectors.table.datagen import BATCH_ROWS, Counting, DatagenSource, Draw
 from firesteel.table.batch.layout import spark_layout, to_spark
 from firesteel.table.batch.reading import read_table, rows_in_memory
 from firesteel.table.batch.sessions import in_session, new_frame
@@ -18,6 +17,7 @@ from firesteel.table.batch.translator import Translator, translates
 from firesteel.table.catalog.tables import DeclaredTable, InlineTable, SparkTable
 from firesteel.table.functions.evaluation import EvaluationContext, Evaluator
 from firesteel.table.logical.plan import Scan, Values
+from firesteel.table.physical.external.datagen import datagen_source
 from firesteel.table.sql.errors import NotSupportedError
 from firesteel.table.types.arrow import arrow_schema
 from firesteel.table.types.data_types import DataType
@@ -60,32 +60,31 @@ def _scan(translator: Translator, plan: Scan) -> DataFrame:
 class _Generate:
     """Runs in workers: numbers of rows become rows."""
 
-    def __init__(self, source: BatchGeneratorSource, kinds: tuple[DataType, ...]) -> None:
-        self._source, self._kinds = source, kinds
+    def __init__(self, source: DatagenSource, kinds: tuple[DataType, ...]) -> None:
+        self._source, self._kinds, self._draw = source, kinds, Draw.fresh()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reader = self._source.create_reader()
         names = column_names(len(self._kinds))
         for batch in batches:
             for start, end in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
-                for records in reader.read(None, start, end):
+                for records in reader.read(self._draw, start, end):
                     for rows in records.values:
                         columns = [to_spark(each, kind) for each, kind in zip(rows.columns, self._kinds, strict=True)]
                         yield pa.RecordBatch.from_arrays(columns, names)
 
 
 def _generated(translator: Translator, plan: Scan) -> DataFrame:
-    options = {key: value for key, value in plan.table.options.items() if key != "connector"}
-    source = datagen_source(arrow_schema(plan.names, plan.types), options)
+    source = datagen_source(plan.table.readable, plan.table.options, ".".join(plan.path))
     assert source.count is not None, "It was checked before."
-    counting = sequences(source)
-    if counting is not None:
+    counting = [field for field in source.fields if isinstance(field, Counting) and pa.types.is_integer(field.type)]
+    if len(counting) == len(source.fields):
         # Spark counts by itself.
         rows = translator.session.range(source.count)
         kinds = zip(counting, plan.types, strict=True)
         return rows.select(
             *[
-                (F.col("id") + F.lit(int(field.first))).cast(spark_type(kind)).alias(f"c{index}")
+                (F.col("id") + F.lit(field.first)).cast(spark_type(kind)).alias(f"c{index}")
                 for index, (field, kind) in enumerate(kinds)
             ]
         )

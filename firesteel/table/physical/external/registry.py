@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from firesteel.common.typeinfo import Types
 from firesteel.connectors.table.blackhole import BlackholeSink
-from firesteel.connectors.table.datagen import datagen_source
-from firesteel.datastream.data_stream import DataStream
-from firesteel.errors import ConfigurationError
 from firesteel.table.catalog.tables import DeclaredTable
-from firesteel.table.physical.external.connector import Changes, Connector, Reading, Writing
+from firesteel.table.physical.external.connector import Changes, Connector, Writing
+from firesteel.table.physical.external.datagen import DATAGEN
 from firesteel.table.physical.external.filesystem import FILESYSTEM
 from firesteel.table.physical.external.jdbc import JDBC
 from firesteel.table.physical.external.kafka import KAFKA, UPSERT_KAFKA
@@ -16,18 +14,6 @@ from firesteel.table.physical.row_text import RowsAsText
 from firesteel.table.sql.errors import NotSupportedError, SqlValidationError, near_names
 
 __all__ = ["CONNECTORS", "connector_of"]
-
-_FIELD_OPTIONS = ("kind", "min", "max", "length", "start", "end", "null-rate", "max-past", "var-len")
-
-
-def _generated(reading: Reading) -> DataStream:
-    options = {key: value for key, value in reading.table.options.items() if key != "connector"}
-    reading.metadata({})
-    try:
-        source = datagen_source(reading.schema, options)
-    except ConfigurationError as error:
-        raise SqlValidationError(f"Table {reading.options.path}: {error}") from None
-    return reading.stream(source)
 
 
 def _printed(writing: Writing) -> None:
@@ -43,15 +29,7 @@ def _dropped(writing: Writing) -> None:
 
 
 CONNECTORS: dict[str, Connector] = {
-    "datagen": Connector(
-        (
-            "number-of-rows",
-            "rows-per-second",
-            "scan.parallelism",
-            *(f"fields.*.{option}" for option in _FIELD_OPTIONS),
-        ),
-        read=_generated,
-    ),
+    "datagen": DATAGEN,
     "print": Connector(
         ("print-identifier", "standard-error", "sink.parallelism"),
         write=_printed,
