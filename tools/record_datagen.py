@@ -3,8 +3,8 @@
     python tools/record_datagen.py tests/table/datagen_by_pyflink.json [--check]
 
 in an environment with ``apache-flink==2.3.0``. ``columns`` and ``options`` of a case are written by hand, and so is
-``taken`` (refused by Flink, and taken by us) or ``wrong`` (the other way round). What is added: how many rows there are,
-or why Flink refuses.
+``taken`` (refused by Flink, and taken by us) or ``wrong`` (the other way round). What is added: how many rows
+there are, or why Flink refuses.
 """
 
 from __future__ import annotations

@@ -5,13 +5,15 @@ from __future__ import annotations
 from firesteel.common.configuration import Configuration
 from firesteel.errors import ConfigurationError
 
-__all__ = ["EnvironmentSettings", "is_streaming"]
+__all__ = ["MODE", "EnvironmentSettings", "is_streaming"]
+
+MODE = "execution.runtime-mode"
 
 
 def is_streaming(mode: str) -> bool:
     """Whether a runtime mode is that of streams; tables must know before they know what they read."""
     if mode.upper() not in ("STREAMING", "BATCH"):
-        raise ConfigurationError(f"execution.runtime-mode of tables must be STREAMING or BATCH, got {mode!r}.")
+        raise ConfigurationError(f"{MODE} of tables must be STREAMING or BATCH, got {mode!r}.")
     return mode.upper() == "STREAMING"
 
 
@@ -31,7 +33,7 @@ class EnvironmentSettings:
         def with_configuration(self, config: Configuration) -> EnvironmentSettings.Builder:
             """Configuration that jobs get. Its ``execution.runtime-mode`` chooses between streaming and batch."""
             self._settings._configuration = config
-            mode = config.get_string("execution.runtime-mode", "")
+            mode = config.get_string(MODE, "")
             if mode:
                 self._settings._streaming = is_streaming(mode)
             return self

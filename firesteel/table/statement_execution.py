@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from firesteel.common.types import Row
 from firesteel.connectors.table.partition_folders import DEFAULT_NAME, FolderSplitter
-from firesteel.errors import ProgramError
+from firesteel.errors import ConfigurationError, ProgramError
 from firesteel.table.catalog.manager import CatalogDefinition, CatalogError, Database
 from firesteel.table.catalog.tables import CatalogObject, DeclaredTable, View
 from firesteel.table.declarations import show_create, shown_options
@@ -22,6 +22,7 @@ from firesteel.table.definition_statements import (
     shown_catalog,
 )
 from firesteel.table.descriptions import described
+from firesteel.table.environment_settings import MODE
 from firesteel.table.error_places import placed
 from firesteel.table.functions.binding import cast_to
 from firesteel.table.functions.evaluation import Evaluator
@@ -40,6 +41,7 @@ from firesteel.table.sql.syntax import Node
 from firesteel.table.table_result import TableResult
 from firesteel.table.table_statements import TableStatements, matching
 from firesteel.table.types.data_types import MAX_LENGTH, BooleanType, RowType, VarCharType
+from firesteel.table.view_definitions import view_of
 
 if TYPE_CHECKING:
     from firesteel.table.table_environment import TableEnvironment
@@ -249,7 +251,9 @@ class StatementExecutor:
                 message = f"{len(statement.columns)} names for {len(plan.names)} columns."
                 raise SqlValidationError(message, self._text, statement.name.span)
             plan = renamed(plan, statement.columns)
-        view = View(plan, statement.text, statement.comment)
+        view = view_of(
+            self._env, plan, statement.query, self._text, statement.columns, statement.text, statement.comment
+        )
         self._catalogs.create(
             statement.name.parts, view, statement.temporary, statement.if_not_exists, statement.or_replace
         )
@@ -423,13 +427,22 @@ class StatementExecutor:
         if statement.key is None:
             rows = [Row(key, value) for key, value in sorted(shown_options(configuration.to_dict()).items())]
             return TableResult(RowType.of(["key", "value"], [_TEXT, _TEXT]), rows=rows)
+        before = configuration.get_string(statement.key, "")
         configuration.set_string(statement.key, statement.value or "")
+        if statement.key == MODE and self._env._changes_mode:
+            try:
+                self._env._take_mode()
+            except ConfigurationError:
+                configuration.set_string(MODE, before) if before else configuration.remove_config(MODE)
+                raise
         return ok()
 
     def _reset(self, statement: statements.Reset) -> TableResult:
         configuration = self._env.get_config().get_configuration()
         for key in [statement.key] if statement.key is not None else sorted(configuration.key_set()):
             configuration.remove_config(key)
+        if self._env._changes_mode:
+            self._env._take_mode()
         return ok()
 
     def _later(self, statement: Any) -> TableResult:

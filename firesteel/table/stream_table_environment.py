@@ -27,7 +27,7 @@ from firesteel.table.bridges import row_type_of_stream, stream_type
 from firesteel.table.catalog.tables import StreamTable
 from firesteel.table.changelog_mode import ChangelogMode
 from firesteel.table.declarations import table_plan
-from firesteel.table.environment_settings import EnvironmentSettings, is_streaming
+from firesteel.table.environment_settings import MODE, EnvironmentSettings, is_streaming
 from firesteel.table.functions.binding import bind
 from firesteel.table.logical.expressions import Expression as Typed
 from firesteel.table.logical.plan import Plan, Project, Scan
@@ -74,6 +74,8 @@ class StreamTableEnvironment(TableEnvironment):
         self._tables_of_streams: dict[str, int] = {}
         """How many tables were made of each stream, by its uid."""
         self._config.add_configuration(env.get_configuration())
+        self._first_mode = self._streaming, self._config.get(MODE, "")
+        self._mode_of_streams = env.get_runtime_mode()
 
     @staticmethod
     def create(  # type: ignore[override]
@@ -275,6 +277,15 @@ class StreamTableEnvironment(TableEnvironment):
             yield
         finally:
             program.put_back(waiting)
+
+    def _take_mode(self) -> None:
+        super()._take_mode()
+        mode = self._stream_env.get_runtime_mode()
+        if mode is not self._mode_of_streams:
+            raise ProgramError(
+                f"The mode of the stream environment is {mode.name} now, and it was {self._mode_of_streams.name} when "
+                "the table environment was made: set_runtime_mode() comes first."
+            )
 
     def _run_query(self, plan: Plan) -> Any:
         with self._alone():

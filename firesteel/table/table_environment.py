@@ -21,7 +21,7 @@ from firesteel.table.catalog.tables import CatalogObject, DeclaredTable, InlineT
 from firesteel.table.catalog_api import Catalog, CatalogDescriptor, ObjectIdentifier
 from firesteel.table.declarations import table_plan
 from firesteel.table.elements import rows_of_elements
-from firesteel.table.environment_settings import EnvironmentSettings
+from firesteel.table.environment_settings import MODE, EnvironmentSettings, is_streaming
 from firesteel.table.explaining import explanation
 from firesteel.table.function_names import FunctionNames
 from firesteel.table.insertions import Insertion
@@ -77,6 +77,8 @@ class TableEnvironment(FunctionNames):
         self._needed = StreamExecutionEnvironment(Configuration())
         self._anonymous = 0
         self._unnamed = 0
+        self._first_mode = self._streaming, self._config.get(MODE, "")
+        self._changes_mode = False
 
     @staticmethod
     def create(environment_settings: EnvironmentSettings | Configuration) -> TableEnvironment:
@@ -88,6 +90,27 @@ class TableEnvironment(FunctionNames):
     def get_config(self) -> TableConfig:
         """Settings, which may be changed between statements."""
         return self._config
+
+    def _follow_mode(self) -> TableEnvironment:
+        """From now on ``execution.runtime-mode`` changes the mode, as at a prompt. In a program it is an error."""
+        self._changes_mode = True
+        return self
+
+    def _take_mode(self) -> None:
+        """Looks at ``execution.runtime-mode`` before something runs."""
+        streaming, first = self._first_mode
+        given = self._config.get(MODE, first)
+        if given != first:
+            streaming = is_streaming(given)
+        if streaming == self._streaming:
+            return
+        if not self._changes_mode:
+            raise ProgramError(
+                f"{MODE} is {given!r} now, and the environment was made for {'streams' if self._streaming else 'batch'}"
+                f" mode. Its mode does not change: make another one, with EnvironmentSettings."
+                f"{'in_streaming_mode' if streaming else 'in_batch_mode'}()."
+            )
+        self._streaming = self._prints_kinds = streaming
 
     # Making tables.
 
@@ -196,7 +219,7 @@ class TableEnvironment(FunctionNames):
         if found is None:
             return None
         if isinstance(found, View):
-            return found.plan
+            return found.plan if found.in_mode is None else found.in_mode()
         path = self._catalogs.qualified(parts)
         return table_plan(found, path) if isinstance(found, DeclaredTable) else Scan(path, found.row_type, found)
 
@@ -379,6 +402,7 @@ class TableEnvironment(FunctionNames):
         return executor_of(configuration, self._config.get_local_timezone(), self._needed.dependencies)
 
     def _run_query(self, plan: Plan) -> TableResult:
+        self._take_mode()
         set_async_options(plan, self._config.get_configuration())
         if not self._streaming:
             rows = self._batch().rows(plan, self._job_name("collect"))
@@ -394,6 +418,7 @@ class TableEnvironment(FunctionNames):
         return {"time_zone": self._config.get_local_timezone(), "widest": widest}
 
     def _insert(self, inserts: Sequence[Insertion]) -> TableResult:
+        self._take_mode()
         env, planner = self._planner()
         batch = None if self._streaming else self._batch()
         pending = 0
@@ -439,9 +464,11 @@ class TableEnvironment(FunctionNames):
         return TableResult(row_type, rows=[Row(*[-1] * len(targets))], client=client, plain="-1")
 
     def _explain(self, plans: Sequence[Plan], details: Sequence[Any] = (), inserts: Sequence[Insertion] = ()) -> str:
+        self._take_mode()
         return explanation(self, plans, details, inserts)
 
     def _to_spark(self, plan: Plan) -> DataFrame:
+        self._take_mode()
         if self._streaming:
             raise ProgramError("to_spark() is for batch mode: EnvironmentSettings.in_batch_mode().")
         from firesteel.table.batch.bridge import frame_of_plan

@@ -27,6 +27,7 @@ from firesteel.table.sql.syntax import Node
 from firesteel.table.table_drafts import ColumnDraft, TableDraft, draft_of, draft_of_statement, drafted
 from firesteel.table.table_result import TableResult
 from firesteel.table.types.data_types import MAX_LENGTH, RowType, VarCharType
+from firesteel.table.view_definitions import view_of
 
 if TYPE_CHECKING:
     from firesteel.table.catalog.manager import CatalogManager
@@ -142,7 +143,8 @@ class TableStatements:
             return
         assert statement.query is not None
         plan = self._env._resolve(statement.query, self._text)
-        self._replace(statement.name.parts, View(plan, statement.text, found.comment))
+        view = view_of(self._env, plan, statement.query, self._text, (), statement.text, found.comment)
+        self._replace(statement.name.parts, view)
 
     def alter_database(self, statement: statements.AlterDatabase) -> None:
         """Properties of a database."""

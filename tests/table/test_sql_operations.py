@@ -112,6 +112,18 @@ def test_a_query_gives_its_changes(session: SqlOperations) -> None:
     assert ones == [("INSERT", "1"), ("UPDATE_BEFORE", "1"), ("UPDATE_AFTER", "2")]
 
 
+def test_the_mode_changes_with_its_setting(session: SqlOperations, jobs: Jobs) -> None:
+    count = "SELECT COUNT(*) AS n FROM (VALUES (1), (2)) AS t (k)"
+    batch = run(session, "SET 'execution.runtime-mode' = 'batch'", count)
+    assert data(session, batch) == [("INSERT", ["2"])]
+    written = run(session, "CREATE TABLE x (n BIGINT) WITH ('connector' = 'blackhole')", f"INSERT INTO x {count}")
+    # In batch mode it is done at once.
+    assert session.status(written) is OperationStatus.FINISHED
+    assert not jobs.listed()
+    streaming = run(session, "SET 'execution.runtime-mode' = 'streaming'", count)
+    assert [kind for kind, _ in data(session, streaming)] == ["INSERT", "UPDATE_BEFORE", "UPDATE_AFTER"]
+
+
 def test_values_as_json(session: SqlOperations) -> None:
     query = "SELECT 1, 'a', TRUE, CAST(NULL AS INT), CAST(1.50 AS DECIMAL(5, 2)), DATE '2026-01-02', ARRAY[1, 2]"
     handle = run(session, query)

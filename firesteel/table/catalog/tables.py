@@ -69,6 +69,8 @@ class View(CatalogObject):
     plan: Plan
     text: str | None = None
     comment: str | None = None
+    in_mode: Callable[[], Plan] | None = field(default=None, compare=False, repr=False)
+    """Gives the plan for the mode that the environment has now, where that may be another one."""
 
     @property
     def row_type(self) -> RowType:
