@@ -25,6 +25,7 @@ DURATIONS = (
     "restart-strategy.fixed-delay.delay",
     "table.exec.async-scalar.retry-delay",
     "table.exec.async-scalar.timeout",
+    "table.exec.source.idle-timeout",
     "table.exec.state.ttl",
     "task.cancellation.interval",
     "task.cancellation.timeout",

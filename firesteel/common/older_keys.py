@@ -19,6 +19,7 @@ OLDER_KEYS: dict[str, tuple[str, ...]] = {
     "restart-strategy.type": ("restart-strategy",),
     "state.backend.type": ("state.backend",),
     "state.changelog.enabled": ("state.backend.changelog.enabled",),
+    "table.exec.async-scalar.max-concurrent-operations": ("table.exec.async-scalar.buffer-capacity",),
     "task.cancellation.interval": ("task.cancellation-interval",),
 }
 """By the key of today those of before. The newer one counts where both are set."""

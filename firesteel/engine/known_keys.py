@@ -11,12 +11,11 @@ import logging
 
 from firesteel.common.configuration import Configuration
 from firesteel.common.older_keys import OLDER_KEYS
+from firesteel.common.table_keys import TABLE_KEYS
 
 __all__ = ["KNOWN", "misspelt", "warn_of_misspelt_keys"]
 
 logger = logging.getLogger("firesteel")
-
-_ASYNC = ("max-concurrent-operations", "timeout", "retry-strategy", "retry-delay", "max-attempts")
 
 KNOWN = frozenset(
     (
@@ -106,17 +105,13 @@ KNOWN = frozenset(
         "state.changelog.enabled",
         "task.cancellation.interval",
         "task.cancellation.timeout",
-        *(f"table.exec.async-scalar.{name}" for name in _ASYNC),
-        "table.display.max-column-width",
-        "table.dml-sync",
-        "table.exec.mini-batch.enabled",
-        "table.exec.sink.not-null-enforcer",
-        "table.exec.state.ttl",
-        "table.local-time-zone",
+        *TABLE_KEYS,
         *(older for keys in OLDER_KEYS.values() for older in keys),
     )
 )
 
+_OF_OTHERS = ("spark.", "metrics.reporter.", "firesteel.log.level.", "table.")
+"""Keys with names of users, and those that others look at: tables know theirs."""
 _CLOSE = 0.87
 """How alike two keys must be: two or three letters of a long one may differ."""
 
@@ -129,7 +124,7 @@ def misspelt(key: str) -> str | None:
     >>> misspelt("shop.orders.limit"), misspelt("firesteel.master"), misspelt("spark.sql.shuffle.partitions")
     (None, None, None)
     """
-    if key in KNOWN or key.startswith(("spark.", "metrics.reporter.", "firesteel.log.level.")):
+    if key in KNOWN or key.startswith(_OF_OTHERS):
         return None
     found = difflib.get_close_matches(key.lower().replace("_", "-"), KNOWN, n=1, cutoff=_CLOSE)
     return found[0] if found else None

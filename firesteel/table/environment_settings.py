@@ -36,6 +36,8 @@ class EnvironmentSettings:
             mode = config.get_string(MODE, "")
             if mode:
                 self._settings._streaming = is_streaming(mode)
+            self._settings._catalog = config.get_string("table.builtin-catalog-name", self._settings._catalog)
+            self._settings._database = config.get_string("table.builtin-database-name", self._settings._database)
             return self
 
         def in_batch_mode(self) -> EnvironmentSettings.Builder:

@@ -427,11 +427,11 @@ class StatementExecutor:
         if statement.key is None:
             rows = [Row(key, value) for key, value in sorted(shown_options(configuration.to_dict()).items())]
             return TableResult(RowType.of(["key", "value"], [_TEXT, _TEXT]), rows=rows)
-        before = configuration.get_string(statement.key, "")
+        before = configuration.get_string(MODE, "")
         configuration.set_string(statement.key, statement.value or "")
-        if statement.key == MODE and self._env._changes_mode:
+        if self._env._in_session:
             try:
-                self._env._take_mode()
+                self._env._check_settings()
             except ConfigurationError:
                 configuration.set_string(MODE, before) if before else configuration.remove_config(MODE)
                 raise
@@ -441,8 +441,8 @@ class StatementExecutor:
         configuration = self._env.get_config().get_configuration()
         for key in [statement.key] if statement.key is not None else sorted(configuration.key_set()):
             configuration.remove_config(key)
-        if self._env._changes_mode:
-            self._env._take_mode()
+        if self._env._in_session:
+            self._env._check_settings()
         return ok()
 
     def _later(self, statement: Any) -> TableResult:

@@ -246,8 +246,7 @@ class StreamTableEnvironment(TableEnvironment):
     def _planner(self) -> tuple[StreamExecutionEnvironment, Planner]:
         mini_batch = self._config.get_configuration().get_boolean("table.exec.mini-batch.enabled", False)
         planner = Planner(self._stream_env, self._config.get_local_timezone(), mini_batch, self._state_ttl())
-        planner.bundle_size = self._bundle_size()
-        return self._stream_env, planner
+        return self._stream_env, self._adjusted(planner)
 
     def _stream_planner(self) -> Planner:
         if not self._streaming:
@@ -273,13 +272,19 @@ class StreamTableEnvironment(TableEnvironment):
         """Sinks of the stream program wait for its own execute()."""
         program = self._stream_env.program
         waiting = program.remove_sinks()
+        env, parallelism = self._stream_env, self._parallelism()
+        # Of the program, or -1: what is not set is left so.
+        own = env._config.get_parallelism()
+        if parallelism is not None:
+            env.set_parallelism(parallelism)
         try:
             yield
         finally:
+            env._config.set_parallelism(own)
             program.put_back(waiting)
 
-    def _take_mode(self) -> None:
-        super()._take_mode()
+    def _check_settings(self) -> None:
+        super()._check_settings()
         mode = self._stream_env.get_runtime_mode()
         if mode is not self._mode_of_streams:
             raise ProgramError(

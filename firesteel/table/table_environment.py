@@ -25,6 +25,7 @@ from firesteel.table.environment_settings import MODE, EnvironmentSettings, is_s
 from firesteel.table.explaining import explanation
 from firesteel.table.function_names import FunctionNames
 from firesteel.table.insertions import Insertion
+from firesteel.table.logical.hints import OPTIONS_ENABLED, has_options
 from firesteel.table.logical.plan import Plan, Scan
 from firesteel.table.logical.resolver import QueryResolver
 from firesteel.table.overwriting import Overwrite, Overwritten, checked_overwrite
@@ -43,6 +44,7 @@ from firesteel.table.table_config import TableConfig
 from firesteel.table.table_descriptor import TableDescriptor
 from firesteel.table.table_drafts import drafted
 from firesteel.table.table_result import TableResult
+from firesteel.table.table_settings import check_dialect, told_settings
 from firesteel.table.tableau import DISPLAY_WIDTH, WIDEST
 from firesteel.table.types.arrow import arrow_schema, logical_type
 from firesteel.table.types.conversion import column_of
@@ -78,7 +80,9 @@ class TableEnvironment(FunctionNames):
         self._anonymous = 0
         self._unnamed = 0
         self._first_mode = self._streaming, self._config.get(MODE, "")
-        self._changes_mode = False
+        self._in_session = False
+        self._told: set[str] = set()
+        """Settings whose missing effect was told."""
 
     @staticmethod
     def create(environment_settings: EnvironmentSettings | Configuration) -> TableEnvironment:
@@ -91,20 +95,24 @@ class TableEnvironment(FunctionNames):
         """Settings, which may be changed between statements."""
         return self._config
 
-    def _follow_mode(self) -> TableEnvironment:
+    def _of_session(self) -> TableEnvironment:
         """From now on ``execution.runtime-mode`` changes the mode, as at a prompt. In a program it is an error."""
-        self._changes_mode = True
+        self._in_session = True
         return self
 
+    def _check_settings(self) -> None:
+        """Looks at the settings before something runs."""
+        told_settings(self._config.get_configuration(), self._told)
+        self._take_mode()
+
     def _take_mode(self) -> None:
-        """Looks at ``execution.runtime-mode`` before something runs."""
         streaming, first = self._first_mode
         given = self._config.get(MODE, first)
         if given != first:
             streaming = is_streaming(given)
         if streaming == self._streaming:
             return
-        if not self._changes_mode:
+        if not self._in_session:
             raise ProgramError(
                 f"{MODE} is {given!r} now, and the environment was made for {'streams' if self._streaming else 'batch'}"
                 f" mode. Its mode does not change: make another one, with EnvironmentSettings."
@@ -212,7 +220,11 @@ class TableEnvironment(FunctionNames):
         return Table(self._resolve(statement.query, query), self)
 
     def _resolve(self, query: Query, text: str) -> Plan:
-        return QueryResolver(self._lookup, self._catalogs.names, text, self._streaming).query(query)
+        check_dialect(self._config.get_configuration())
+        plan = QueryResolver(self._lookup, self._catalogs.names, text, self._streaming).query(query)
+        if not self._config.get_configuration().get_boolean(OPTIONS_ENABLED, True) and has_options(plan):
+            raise SqlValidationError(f"The hint OPTIONS is refused where {OPTIONS_ENABLED} is false.", text)
+        return plan
 
     def _lookup(self, parts: tuple[str, ...]) -> Plan | None:
         found = self._catalogs.find(parts)
@@ -381,9 +393,22 @@ class TableEnvironment(FunctionNames):
         env = StreamExecutionEnvironment(configuration)
         env.dependencies = self._needed.dependencies
         mini_batch = configuration.get_boolean("table.exec.mini-batch.enabled", False)
-        planner = Planner(env, self._config.get_local_timezone(), mini_batch, self._state_ttl())
+        parallelism = self._parallelism()
+        if parallelism is not None:
+            env.set_parallelism(parallelism)
+        return env, self._adjusted(Planner(env, self._config.get_local_timezone(), mini_batch, self._state_ttl()))
+
+    def _adjusted(self, planner: Planner) -> Planner:
+        configuration = self._config.get_configuration()
         planner.bundle_size = self._bundle_size()
-        return env, planner
+        planner.idle_timeout = configuration.get_duration_ms("table.exec.source.idle-timeout", 0) or None
+        planner.repeated_changes = configuration.get_boolean("table.exec.source.cdc-events-duplicate", False)
+        return planner
+
+    def _parallelism(self) -> int | None:
+        """That of statements, where it is another one than that of all programs."""
+        given = self._config.get_configuration().get_integer("table.exec.resource.default-parallelism", -1)
+        return given if given > 0 else None
 
     def _bundle_size(self) -> int:
         return self._config.get_configuration().get_integer("python.fn-execution.bundle.size", 1000)
@@ -402,7 +427,7 @@ class TableEnvironment(FunctionNames):
         return executor_of(configuration, self._config.get_local_timezone(), self._needed.dependencies)
 
     def _run_query(self, plan: Plan) -> TableResult:
-        self._take_mode()
+        self._check_settings()
         set_async_options(plan, self._config.get_configuration())
         if not self._streaming:
             rows = self._batch().rows(plan, self._job_name("collect"))
@@ -418,7 +443,7 @@ class TableEnvironment(FunctionNames):
         return {"time_zone": self._config.get_local_timezone(), "widest": widest}
 
     def _insert(self, inserts: Sequence[Insertion]) -> TableResult:
-        self._take_mode()
+        self._check_settings()
         env, planner = self._planner()
         batch = None if self._streaming else self._batch()
         pending = 0
@@ -442,6 +467,9 @@ class TableEnvironment(FunctionNames):
         if not pending:
             return self._inserted(targets, None)
         client: JobClient = env.execute_async(self._job_name(f"insert-into_{','.join(targets)}"))
+        if not self._in_session and self._config.get_configuration().get_boolean("table.dml-sync", False):
+            # A session shows the job first, and then waits.
+            client.get_job_execution_result().result()
         if replaced:
             # The files that were there go when the job has ended well, and not before.
             client.get_job_execution_result().result()
@@ -464,11 +492,11 @@ class TableEnvironment(FunctionNames):
         return TableResult(row_type, rows=[Row(*[-1] * len(targets))], client=client, plain="-1")
 
     def _explain(self, plans: Sequence[Plan], details: Sequence[Any] = (), inserts: Sequence[Insertion] = ()) -> str:
-        self._take_mode()
+        self._check_settings()
         return explanation(self, plans, details, inserts)
 
     def _to_spark(self, plan: Plan) -> DataFrame:
-        self._take_mode()
+        self._check_settings()
         if self._streaming:
             raise ProgramError("to_spark() is for batch mode: EnvironmentSettings.in_batch_mode().")
         from firesteel.table.batch.bridge import frame_of_plan

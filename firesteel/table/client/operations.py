@@ -104,7 +104,7 @@ class SqlOperations:
     """
 
     def __init__(self, env: TableEnvironment, jobs: SessionJobs | None) -> None:
-        self._env, self._jobs = env._follow_mode(), jobs
+        self._env, self._jobs = env._of_session(), jobs
         self._script = SessionScript()
         self._secrets: set[str] = set()
         self._operations: dict[str, _Operation] = {}

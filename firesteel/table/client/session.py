@@ -70,7 +70,7 @@ class SqlSession:
     """
 
     def __init__(self, env: TableEnvironment, out: TextIO | None = None, screen: Screen | None = None) -> None:
-        self.env = env._follow_mode()
+        self.env = env._of_session()
         self._out = out
         self._screen = screen
         self.jobs: list[tuple[str, JobClient]] = []

@@ -84,7 +84,7 @@ def program_of(texts: Sequence[str]) -> str:
 
 def run_statements(texts: Sequence[str]) -> None:
     """Runs statements one after the other in an environment of their own, and waits for the job of the last one."""
-    env = TableEnvironment.create(Configuration())._follow_mode()
+    env = TableEnvironment.create(Configuration())._of_session()
     for text in texts[:-1]:
         env.execute_sql(text)
     env.execute_sql(texts[-1]).wait()

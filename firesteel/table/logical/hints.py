@@ -13,7 +13,9 @@ from firesteel.table.logical.plan import Aggregate, Join, Plan, Project, Scan
 from firesteel.table.sql import syntax
 from firesteel.table.sql.errors import SqlValidationError, near_names
 
-__all__ = ["Hints", "with_options", "with_state_ttl"]
+__all__ = ["OPTIONS_ENABLED", "Hints", "has_options", "with_options", "with_state_ttl"]
+
+OPTIONS_ENABLED = "table.dynamic-table-options.enabled"
 
 _JOIN_HINTS = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP", "MULTI_JOIN")
 """What they ask for a stream has no choice in, so they change nothing, as in Flink."""
@@ -135,3 +137,8 @@ def with_options(plan: Plan, hints: tuple[syntax.Hint, ...], text: str | None) -
         raise SqlValidationError("OPTIONS changes the options of a connector: this is a view.", text, hints[0].span)
     new = replace(table, options={**table.options, **changed})
     return replace(plan, table=new, options=tuple(sorted(changed.items())))
+
+
+def has_options(plan: Plan) -> bool:
+    """Whether a query changes options of tables."""
+    return (isinstance(plan, Scan) and bool(plan.options)) or any(map(has_options, plan.inputs))

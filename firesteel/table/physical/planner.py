@@ -7,11 +7,20 @@ from typing import Any
 
 import pyarrow as pa
 
+from firesteel.common.time import Duration
 from firesteel.datastream.data_stream import DataStream
 from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 from firesteel.runtime.columns.kinds import KIND
+from firesteel.runtime.columns.routing import KeyColumns
 from firesteel.runtime.columns.types import ColumnsType
-from firesteel.runtime.operators.table import ColumnsToEvents, Replicate, RowsToColumns, TimeSort, rowtime_strategy
+from firesteel.runtime.operators.table import (
+    ChangelogNormalize,
+    ColumnsToEvents,
+    Replicate,
+    RowsToColumns,
+    TimeSort,
+    rowtime_strategy,
+)
 from firesteel.runtime.operators.table import Correlate as CorrelateSpec
 from firesteel.table.catalog.tables import DeclaredTable, InlineTable, SparkTable, StreamTable
 from firesteel.table.functions.evaluation import Evaluator
@@ -44,6 +53,7 @@ from firesteel.table.logical.time_attributes import UNSORTABLE, in_order_of_time
 from firesteel.table.physical.calcs import CalcPlan, merged_calc
 from firesteel.table.physical.changelog import inserts_only, numbered_over
 from firesteel.table.physical.columns import columns
+from firesteel.table.physical.external.connector import Changes
 from firesteel.table.physical.group_planner import GroupPlanner
 from firesteel.table.physical.join_planner import JoinPlanner
 from firesteel.table.physical.made_rows import made_rows
@@ -51,7 +61,7 @@ from firesteel.table.physical.over_planner import OverPlanner
 from firesteel.table.physical.pattern_matching import event_columns, key_of, match_spec
 from firesteel.table.physical.planner_base import orders_of, schema_of
 from firesteel.table.physical.rank_planner import RankPlanner
-from firesteel.table.physical.sources import declared_stream
+from firesteel.table.physical.sources import declared_changes, declared_stream
 from firesteel.table.sql.errors import NotSupportedError, SqlValidationError
 from firesteel.table.types.arrow import arrow_schema
 from firesteel.table.types.data_types import RowType
@@ -64,6 +74,10 @@ _ROWS_PER_BATCH = 8192
 class Planner(GroupPlanner, JoinPlanner, RankPlanner, OverPlanner):
     """Builds the streams of plans in one environment. A part that two plans have in common is built once."""
 
+    idle_timeout: int | None = None
+    """Milliseconds without rows after which a source of a table is not waited for."""
+    repeated_changes = False
+    """Whether changes of a table may come twice."""
     final = False
     """Whether streams have the rows that queries have in the end, instead of changes."""
 
@@ -83,7 +97,8 @@ class Planner(GroupPlanner, JoinPlanner, RankPlanner, OverPlanner):
     @property
     def settings(self) -> tuple[Any, ...]:
         """What streams depend on besides their plans."""
-        return self._time_zone, self._mini_batch, self._state_ttl, self.bundle_size
+        own = self._time_zone, self._mini_batch, self._state_ttl
+        return *own, self.bundle_size, self.idle_timeout, self.repeated_changes
 
     def stream(self, plan: Plan) -> DataStream:
         """A stream of batches with the plan's columns."""
@@ -120,12 +135,30 @@ class Planner(GroupPlanner, JoinPlanner, RankPlanner, OverPlanner):
             if plan.watermark is not None:
                 (watermark,) = columns((plan.watermark,), self._time_zone)
                 strategy = rowtime_strategy(watermark)
+                if self.idle_timeout is not None:
+                    strategy = strategy.with_idleness(Duration.of_millis(self.idle_timeout))
             # Not by all of the plan: a position is as good for another watermark, and for a table with more columns.
             uid = self.named("source", plan.path, plan.options)
-            return declared_stream(
+            rows = declared_stream(
                 self._env, table, plan.path, strategy, lambda stream: self.identified(stream, plan), uid
             )
+            return self._normalized(plan, table, rows) if self.repeated_changes else rows
         raise NotSupportedError(f"Not supported yet: reading {type(table).__name__}.")
+
+    def _normalized(self, plan: Scan, table: DeclaredTable, rows: DataStream) -> DataStream:
+        """Changes that may come twice, as those that they are: a row that is there already changes nothing."""
+        if declared_changes(table, plan.path) is not Changes.ALL:
+            return rows
+        if not table.primary_key:
+            raise SqlValidationError(
+                f"Table {'.'.join(plan.path)} gives changes that may come twice "
+                "(table.exec.source.cdc-events-duplicate), and has no key that tells: declare PRIMARY KEY (...) NOT "
+                "ENFORCED."
+            )
+        keys = tuple(map(plan.names.index, table.primary_key))
+        spec = ChangelogNormalize(keys, schema_of(plan))
+        normalized = rows.key_by(KeyColumns(keys)).transform("ChangelogNormalize", spec, ColumnsType(schema_of(plan)))
+        return self.identified(normalized, plan, "normalized")
 
     def batches(self, batches: Sequence[pa.RecordBatch], schema: pa.Schema, name: str) -> DataStream:
         """A stream of rows that are there already."""
