@@ -220,3 +220,26 @@ def test_streams_and_other_tables_are_not_overwritten(env: TableEnvironment, tmp
     batch.execute_sql("CREATE TABLE p (n INT) WITH ('connector' = 'print')")
     with pytest.raises(SqlValidationError, match="only tables of files"):
         batch.execute_sql("INSERT OVERWRITE p VALUES (1)")
+
+
+PATTERNS = json.loads((Path(__file__).parent / "path_patterns_by_pyflink.json").read_text())
+
+
+@pytest.mark.parametrize("case", PATTERNS["cases"], ids=lambda case: f"{case['path']} {case['pattern']}")
+def test_patterns_of_paths_are_flinks(env: TableEnvironment, tmp_path: Path, case: dict[str, Any]) -> None:
+    """What PyFlink 2.3 read: ``tools/record_path_patterns.py``."""
+    for name in PATTERNS["files"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{name}\n")
+    path, pattern = (case[key].replace("FOLDER", str(tmp_path)) for key in ("path", "pattern"))
+    env.execute_sql(
+        f"CREATE TABLE found (x STRING) WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv', "
+        f"'source.path.regex-pattern' = '{pattern}')"
+    )
+    if "refused" in case:
+        with pytest.raises(
+            SqlError, match=r"'source\.path\.regex-pattern' should be a regular expression .*, got '\('"
+        ):
+            env.execute_sql("SELECT x FROM found")
+        return
+    assert [name for (name,) in rows(env, "SELECT x FROM found")] == case["read"]

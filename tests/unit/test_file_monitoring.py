@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import time
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ from firesteel.common.time import Duration
 from firesteel.connectors.files import known_files
 from firesteel.datastream.connectors.file_system import (
     FileFormat,
+    FileSource,
+    StreamFormat,
 )
-from firesteel.errors import InputError
+from firesteel.errors import InputError, ProgramError
 
 
 class TestStaticSet:
@@ -243,3 +246,16 @@ def _old(path: Path, text: str) -> None:
     """A file that was there before whatever is written now."""
     path.write_text(text)
     os.utime(path, (1_700_000_000, 1_700_000_000))
+
+
+def test_a_watched_folder_takes_files_whose_paths_match(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.txt"):
+        (tmp_path / name).write_text(f"{name}\n")
+    builder = FileSource.for_record_stream_format(StreamFormat.text_line_format(), tmp_path)
+    watched = builder.monitor_continuously(Duration.of_millis(1)).match_paths(rf"{tmp_path}/.*\.csv").build()
+    # It travels to the process that plans.
+    planner = pickle.loads(pickle.dumps(watched.create_enumerator()))
+    position = planner.latest(planner.initial(), 10**6)
+    assert read(watched.create_reader(), planner.plan(planner.initial(), position, 1)) == ["a.csv"]
+    with pytest.raises(ProgramError, match=r"match_paths\(\) takes a regular expression, got '\('"):
+        builder.match_paths("(")

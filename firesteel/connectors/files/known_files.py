@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from firesteel.connectors.files.listing import listed
+from firesteel.connectors.files.listing import PathPattern, listed, matches
 from firesteel.connectors.text_positions import changed
 from firesteel.errors import InputError
 from firesteel.filesystems import FileInfo, StorageOptions, file_system_of
@@ -135,9 +135,14 @@ class MonitoredFiles(FileSet):
     bounded = False
 
     def __init__(
-        self, paths: Sequence[str], options: StorageOptions | None, interval: float, retention: int | None
+        self,
+        paths: Sequence[str],
+        options: StorageOptions | None,
+        interval: float,
+        retention: int | None,
+        pattern: PathPattern | None = None,
     ) -> None:
-        self._paths, self._options = tuple(paths), options
+        self._paths, self._options, self._pattern = tuple(paths), options, pattern
         self._interval, self._retention = interval, retention
         self._start()
 
@@ -149,7 +154,7 @@ class MonitoredFiles(FileSet):
         self._asked: float | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("_paths", "_options", "_interval", "_retention")
+        kept = ("_paths", "_options", "_interval", "_retention", "_pattern")
         return {name: getattr(self, name) for name in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -196,6 +201,8 @@ class MonitoredFiles(FileSet):
         found: dict[str, FileInfo] = {}
         for path in self._paths:
             for file in listed(path, file_system_of(path, self._options)):
+                if not matches(file.path, self._pattern):
+                    continue
                 known = self._seen.get(_hash(file.path))
                 if known is None:
                     if file.modified >= horizon:

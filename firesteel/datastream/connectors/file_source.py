@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from firesteel.connectors.files.bulk_format import BulkFormat
 from firesteel.connectors.files.enumerator import FileEnumerator, Piece
 from firesteel.connectors.files.file_format import FileFormat
 from firesteel.connectors.files.known_files import FileSet, MonitoredFiles, StaticFiles
-from firesteel.connectors.files.listing import list_files, resolved_paths
+from firesteel.connectors.files.listing import PathPattern, list_files, resolved_paths
 from firesteel.connectors.files.reader import FileReader
 from firesteel.connectors.files.stream_format import StreamFormat
 from firesteel.datastream.connectors.base import Source
@@ -62,6 +63,8 @@ class _Settings:
     """In nanoseconds."""
     split_files: bool = True
     options: StorageOptions | None = None
+    pattern: PathPattern | None = None
+    """What the paths of files have to be."""
 
 
 class FileSource(Source[Piece, Any]):
@@ -119,9 +122,9 @@ class FileSource(Source[Piece, Any]):
         given = self._settings
         files: FileSet
         if given.interval is None:
-            files = StaticFiles(list_files(given.paths, given.options))
+            files = StaticFiles(list_files(given.paths, given.options, given.pattern))
         else:
-            files = MonitoredFiles(given.paths, given.options, given.interval, given.retention)
+            files = MonitoredFiles(given.paths, given.options, given.interval, given.retention, given.pattern)
         return FileEnumerator(files, given.form, given.options, given.split_files)
 
     def create_reader(self) -> FileReader[Any]:
@@ -159,6 +162,16 @@ class FileSourceBuilder:
         if not isinstance(retention, Duration) or retention.to_millis() < 1:
             raise ProgramError(f"set_retention() takes a Duration, got {short_repr(retention, 80)}.")
         self._settings = replace(self._settings, retention=retention.to_nanos())
+        return self
+
+    def match_paths(self, pattern: str) -> FileSourceBuilder:
+        """Only files whose absolute path, without the system and bucket of a URI, is all of this regular expression:
+        ``/orders/2024-.*\\.csv``."""
+        try:
+            compiled = re.compile(pattern)
+        except re.error as error:
+            raise ProgramError(f"match_paths() takes a regular expression, got {pattern!r}: {error}.") from None
+        self._settings = replace(self._settings, pattern=compiled)
         return self
 
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:

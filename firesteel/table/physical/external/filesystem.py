@@ -23,7 +23,7 @@ from firesteel.connectors.table.expanding import ExpandingSink
 from firesteel.connectors.table.partition_folders import DEFAULT_NAME, FolderSplitter
 from firesteel.datastream.connectors.file_system import FileSink, FileSource
 from firesteel.datastream.data_stream import DataStream
-from firesteel.errors import ConfigurationError
+from firesteel.errors import ConfigurationError, ProgramError
 from firesteel.filesystems import resolved
 from firesteel.table.catalog.tables import DeclaredTable
 from firesteel.table.physical.external.bulk_formats import BULK_FORMATS, TableFileFormat, bulk_format
@@ -107,8 +107,12 @@ def _read(reading: Reading) -> DataStream:
     interval = options.duration("source.monitor-interval")
     if interval:
         builder.monitor_continuously(Duration.of_millis(interval))
-    if "source.path.regex-pattern" in options:
-        raise NotSupportedError(f"Not supported yet: 'source.path.regex-pattern' (table {options.path}).")
+    pattern = options.text("source.path.regex-pattern")
+    if pattern is not None:
+        try:
+            builder.match_paths(pattern)
+        except ProgramError:
+            raise options.refused("source.path.regex-pattern", "a regular expression for whole paths") from None
     return reading.stream(builder.build())
 
 
