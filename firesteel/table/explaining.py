@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from firesteel.common.configuration import Configuration
 from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
+from firesteel.table.catalog.tables import CatalogObject, DeclaredTable
 from firesteel.table.explain_detail import ExplainDetail
 from firesteel.table.insertions import Insertion
 from firesteel.table.logical.plan import Plan
 from firesteel.table.physical.batch_explain import explained_in_batch
+from firesteel.table.physical.connectors import check_sink
 from firesteel.table.physical.explain import explained
 from firesteel.table.physical.planner import Planner
+from firesteel.table.physical.sinks import fitted_for
 
 if TYPE_CHECKING:
     from firesteel.table.table_environment import TableEnvironment
@@ -24,14 +27,22 @@ def explanation(
     env: TableEnvironment, plans: Sequence[Plan], details: Sequence[Any], inserts: Sequence[Insertion]
 ) -> str:
     """The plans as text. ``inserts`` say where the rows of each go, if they go anywhere."""
-    names = [env._target(each.target, each.plan)[0] for each in inserts]
+    targets = [env._target(each.target, each.plan) for each in inserts]
+    names = [name for name, _ in targets]
     conflicts = [each.on_conflict.value if each.on_conflict is not None else "" for each in inserts]
     if not env._streaming:
         return explained_in_batch(plans, names)
+    for insert, (name, table) in zip(inserts, targets, strict=True):
+        check_sink(*_fitted(table, name, insert.plan), env.get_config(), insert.on_conflict)
     text = explained(plans, names, conflicts=conflicts)
     if ExplainDetail.JSON_EXECUTION_PLAN in details:
         text += f"\n== Physical Execution Plan ==\n{_execution_plan(env, plans)}"
     return text
+
+
+def _fitted(table: CatalogObject, name: str, plan: Plan) -> tuple[DeclaredTable, str, Plan]:
+    declared, fitted = fitted_for(table, name, plan)
+    return declared, name, fitted
 
 
 def _execution_plan(env: TableEnvironment, plans: Sequence[Plan]) -> str:

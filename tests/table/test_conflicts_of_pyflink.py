@@ -127,3 +127,12 @@ def test_a_plan_says_what_becomes_of_conflicts() -> None:
     assert "fields=[k, v], conflictStrategy=[NOTHING])" in env.explain_sql(insert).replace("EXPR$0, n", "k, v")
     together = env.create_statement_set().add_insert_sql(insert).explain()
     assert "conflictStrategy=[NOTHING]" in together
+
+
+def test_a_plan_is_refused_as_its_insert_is() -> None:
+    """The job manager asks for the plan before it starts a job."""
+    env = tables({})
+    with pytest.raises(FiresteelError, match=r"has the primary key \(k\)"):
+        env.explain_sql("INSERT INTO p SELECT MAX(k), n FROM l GROUP BY n")
+    with pytest.raises(FiresteelError, match="takes insertions only"):
+        env.explain_sql("INSERT INTO fs SELECT k, MAX(n) FROM l GROUP BY k")

@@ -5,17 +5,43 @@ from __future__ import annotations
 from firesteel.runtime.columns.routing import KeyColumns
 from firesteel.table.catalog.tables import DeclaredTable
 from firesteel.table.logical.plan import Plan
+from firesteel.table.physical.changelog import inserts_only
 from firesteel.table.physical.conflicts import resolution
-from firesteel.table.physical.external.connector import Changes, Writing
+from firesteel.table.physical.external.connector import Changes, Connector, Writing
 from firesteel.table.physical.external.registry import connector_of
 from firesteel.table.physical.null_checks import checked_for_nulls, drops_nulls
+from firesteel.table.physical.options import TableOptions
 from firesteel.table.physical.planner import Planner
 from firesteel.table.physical.upserts import materialized, without_conflicts
 from firesteel.table.sql.errors import SqlValidationError
 from firesteel.table.sql.statements import OnConflict
 from firesteel.table.table_config import TableConfig
 
-__all__ = ["sink_of"]
+__all__ = ["check_sink", "sink_of"]
+
+
+def check_sink(
+    table: DeclaredTable, path: str, plan: Plan, config: TableConfig, on_conflict: OnConflict | None = None
+) -> None:
+    """Refuses the rows of a stream that a table cannot take."""
+    connector, options = _connector(table, path)
+    takes, inserts = connector.takes(table, options), inserts_only(plan)
+    _check_changes(table, path, takes, inserts)
+    resolution(table, path, plan, takes, inserts, on_conflict, config.get_configuration())
+
+
+def _connector(table: DeclaredTable, path: str) -> tuple[Connector, TableOptions]:
+    connector = connector_of(table, path, "write")
+    return connector, connector.options_of(table, path)
+
+
+def _check_changes(table: DeclaredTable, path: str, takes: Changes, inserts: bool) -> None:
+    if takes is Changes.INSERT and not inserts:
+        raise SqlValidationError(
+            f"Table {path} takes insertions only (connector {table.options['connector']!r}), and the query changes "
+            "or takes back rows that it has given out. Write into a table that takes changes, or use a query that "
+            "gives each row once: a window, for example."
+        )
 
 
 def sink_of(
@@ -27,20 +53,14 @@ def sink_of(
     on_conflict: OnConflict | None = None,
 ) -> None:
     """Adds the sink of a table for the rows of a plan."""
-    connector = connector_of(table, path, "write")
+    connector, options = _connector(table, path)
     assert connector.write is not None
-    options = connector.options_of(table, path)
-    takes = connector.takes(table, options)
-    inserts_only, configuration = planner.inserts_only(plan), config.get_configuration()
-    if takes is Changes.INSERT and not inserts_only:
-        raise SqlValidationError(
-            f"Table {path} takes insertions only (connector {table.options['connector']!r}), and the query changes "
-            "or takes back rows that it has given out. Write into a table that takes changes, or use a query that "
-            "gives each row once: a window, for example."
-        )
+    takes, configuration = connector.takes(table, options), config.get_configuration()
     resolved = None
+    inserts = planner.inserts_only(plan)
+    _check_changes(table, path, takes, inserts)
     if not planner.final:
-        resolved = resolution(table, path, plan, takes, inserts_only, on_conflict, configuration)
+        resolved = resolution(table, path, plan, takes, inserts, on_conflict, configuration)
     stream = checked_for_nulls(planner.stream(plan), plan, table, path, drops_nulls(configuration))
     names = [column.name for column in table.writable]
     keys = tuple(names.index(name) for name in table.primary_key)
