@@ -20,6 +20,7 @@ TABLE_KEYS = frozenset(
         "table.exec.resource.default-parallelism",
         "table.exec.sink.not-null-enforcer",
         "table.exec.sink.require-on-conflict",
+        "table.exec.sink.type-length-enforcer",
         "table.exec.sink.upsert-materialize",
         "table.exec.source.cdc-events-duplicate",
         "table.exec.source.idle-timeout",

@@ -71,7 +71,6 @@ WITHOUT_EFFECT: dict[str, str] = {
     "table.exec.sink.keyed-shuffle": "rows of a key stay together where that matters",
     "table.exec.sink.nested-constraint-enforcer": "columns are checked, and not what is inside them",
     "table.exec.sink.rowtime-inserter": "sinks take rows without timestamps",
-    "table.exec.sink.type-length-enforcer": "an INSERT casts values to the types of columns, which cuts and pads them",
     "table.exec.sink.upsert-materialize-strategy.adaptive.threshold.high": _IN_STATE,
     "table.exec.sink.upsert-materialize-strategy.adaptive.threshold.low": _IN_STATE,
     "table.exec.sink.upsert-materialize-strategy.type": _IN_STATE,

@@ -9,6 +9,7 @@ from firesteel.table.physical.changelog import inserts_only
 from firesteel.table.physical.conflicts import resolution
 from firesteel.table.physical.external.connector import Changes, Connector, Writing
 from firesteel.table.physical.external.registry import connector_of
+from firesteel.table.physical.length_checks import fitted_lengths
 from firesteel.table.physical.null_checks import checked_for_nulls, drops_nulls
 from firesteel.table.physical.options import TableOptions
 from firesteel.table.physical.planner import Planner
@@ -62,6 +63,7 @@ def sink_of(
     if not planner.final:
         resolved = resolution(table, path, plan, takes, inserts, on_conflict, configuration)
     stream = checked_for_nulls(planner.stream(plan), plan, table, path, drops_nulls(configuration))
+    stream = fitted_lengths(stream, plan, table, path, configuration)
     names = [column.name for column in table.writable]
     keys = tuple(names.index(name) for name in table.primary_key)
     if resolved is OnConflict.DEDUPLICATE:
