@@ -3,7 +3,7 @@
 Each batch has a processing time, which is logged with its offset and never goes back. A wall clock does: somebody sets
 it, or corrects it after it was wrong for a while. If processing time just waited for it, no timer would fire until the
 clock has got there again, which may take hours. So processing time goes on then, as fast as time passes, or rather a
-little slower, so that in the end both agree again.
+little slower, so that in the end both agree again. The same holds for a job that was started again meanwhile.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ logger = logging.getLogger("firesteel")
 SPEED = 0.95
 """How fast processing time goes while the wall clock is behind it. Timers are late by a twentieth then, at most."""
 WORTH_A_WARNING_MS = 1000
+RESTART_MS = 1000
+"""How long a restart took at least, where the wall clock cannot tell. Its first batch must be later than the batch
+before it: sinks order what they write by the times of batches (``BatchVersions``).
+"""
 
 
 def _wall_clock() -> int:
@@ -38,6 +42,8 @@ class ProcessingClock:
     >>> wall[0], passed[0] = 9_000, 2.0
     >>> clock.read(5_950)
     9000
+    >>> ProcessingClock(lambda: 2_500).read(9_000)
+    10000
     """
 
     def __init__(self, wall: Callable[[], int] = _wall_clock, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -48,7 +54,8 @@ class ProcessingClock:
         self._behind = False
 
     def read(self, at_least: int) -> int:
-        """The time now. It is not before ``at_least``, the time of the last batch, of an earlier run perhaps."""
+        """The time now. It is not before ``at_least``, the time of the last batch; where that was of an
+        earlier run and the clock was set back since then, it is after it."""
         wall, now = self._wall(), self._monotonic()
         reached = float(at_least)
         if self._reading is not None:
@@ -58,8 +65,8 @@ class ProcessingClock:
             reading = float(wall)
         else:
             self._warn(int(reached) - wall)
-            passed = now - self._read_at if self._reading is not None else 0.0
-            reading = reached + max(passed, 0.0) * 1000 * SPEED
+            passed = RESTART_MS if self._reading is None else max(now - self._read_at, 0.0) * 1000 * SPEED
+            reading = reached + passed
         self._reading, self._read_at = reading, now
         return int(reading)
 

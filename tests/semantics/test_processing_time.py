@@ -5,12 +5,15 @@ What a function sees of them, moment by moment, is in the transcripts.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kit import BATCH, LineServer, ascending, eventually, first, slow_numbers
+from savepointkit import Halves
 
 from firesteel.common import Duration, Types, WatermarkStrategy
 from firesteel.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment, TimeDomain
@@ -106,6 +109,40 @@ def test_processing_time_is_the_wall_clock(run: Any) -> None:
     before = int(time.time() * 1000)
     (moment,) = run(lambda env: env.from_collection([1]).key_by(lambda n: 0).process(Moments()))
     assert before <= moment <= time.time() * 1000
+
+
+class Noon(KeyedProcessFunction):
+    """A timer of a fixed time, like that of a window's end, and the time at which it and each record came."""
+
+    TIME = 1_700_000_000_000
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[tuple[Any, int]]:
+        timers = ctx.timer_service()
+        if timers.current_processing_time() < self.TIME:
+            timers.register_processing_time_timer(self.TIME)
+        yield value, timers.current_processing_time()
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[tuple[Any, int]]:
+        yield "noon", ctx.timer_service().current_processing_time()
+
+
+def test_a_timer_does_not_fire_again_where_the_clock_was_set_back_before_a_restart(
+    halves: Halves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(time=lambda: next(seconds), monotonic=time.monotonic)
+    monkeypatch.setattr("firesteel.engine.processing_time.time", clock)
+    noon, script = Noon.TIME // 1000, [["a"], ["b"], ["c"], ["d"]]
+
+    seconds = itertools.chain([noon - 1], itertools.repeat(noon + 1))
+    before = halves.save(lambda stream: stream.key_by(lambda value: 0).process(Noon()), script[:2])
+    seconds = itertools.repeat(noon - 3600)
+    after = halves.resume(lambda stream: stream.key_by(lambda value: 0).process(Noon()), script)
+
+    assert [what for what, _ in before] == ["a", "noon", "b"]
+    assert [what for what, _ in after] == ["c", "d"]
+    moments = [moment for _, moment in [*before, *after]]
+    assert moments == sorted(moments)
+    assert after[0][1] > before[-1][1]
 
 
 class Watching(KeyedProcessFunction):

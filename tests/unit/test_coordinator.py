@@ -13,13 +13,14 @@ import pytest
 from coordinatorkit import NO_NEWS, NONE, Clock, batches, coordinator, numbers, records_of
 
 from firesteel.common import Duration, WatermarkStrategy
+from firesteel.connectors.batch_versions import BatchVersions
 from firesteel.connectors.sequence import IndexEnumerator
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.engine.batch_sizer import FIRST_BATCH
 from firesteel.engine.coordinator import STEPS, Coordinator, CoordinatorFeedback
-from firesteel.engine.processing_time import SPEED
+from firesteel.engine.processing_time import RESTART_MS, SPEED
 from firesteel.engine.settings import Settings
 from firesteel.testing import ListSource, Record
 
@@ -102,18 +103,31 @@ class TestBatches:
 
     def test_a_restart_goes_on_from_the_time_that_was_logged(self) -> None:
         clock = Clock()
-        wake = [9000]
+        wake = [10_000]
         source = DataGeneratorSource(lambda n: n, records_per_second=0.0001)
         c = coordinator(lambda env: env.from_source(source, NONE, "n").print(), wake_at=lambda: wake[0], clock=clock)
         first = c.next({**c.initial(), "batch": 5, "time": 8000})
-        assert first["time"] == 8000
+        assert first["time"] == 8000 + RESTART_MS
         clock.wait(500)
         assert c.next(first) is first
         clock.wait(600)
-        assert c.next(first)["time"] == 8000 + int(1100 * SPEED)
+        assert c.next(first)["time"] == 8000 + RESTART_MS + int(1100 * SPEED)
         clock.wait(30_000)
         wake[0] = 20_000
         assert c.next(first)["time"] == clock.now, "the clock has got there"
+
+    @pytest.mark.parametrize("clock_now", [1000, 7999, 20_000])
+    def test_what_is_written_after_a_restart_is_newer_than_what_was_written_before(self, clock_now: int) -> None:
+        """Some systems keep the greater version, and versions are made of the times of batches."""
+        clock = Clock()
+        clock.now = clock_now
+        c = coordinator(numbers(3), clock=clock)
+        last = {**c.initial(), "batch": 5, "time": 8000}
+        before = BatchVersions(lambda: last["time"], per_millisecond=1000).take(500)
+
+        first = c.next(last)
+
+        assert BatchVersions(lambda: first["time"], per_millisecond=1000).take(1) >= before + 500
 
     def test_an_empty_source_is_one_last_batch(self) -> None:
         c = coordinator(lambda env: env.from_collection([]).print())
