@@ -28,8 +28,13 @@ _ACCOUNT = re.compile(
     r"""(?<=://)[^/\s:@'"]*:(?!\d{1,5}(?:[/?#,]|$))(?P<secret>(?:(?!://)[^\s'"])+|[^/\s@]+)@"""
 )
 _PARAMETER = re.compile(
-    r"""(?:[?&](?P<key>[\w.-]+)=(?P<value>[^&\s'"]+))|(?:;(?P<name>[\w.-]+)=(?P<text>[^;&\s'"]+))"""
+    r"""(?:[?&](?P<key>[\w.-]+)=(?P<value>[^&\s'"]+))|(?:;(?P<name>[\w.-]+)=(?P<text>\{[^}]*\}|[^;&\s'"]+))"""
 )
+_ORACLE = re.compile(r"""jdbc:oracle:\w+:[^/\s@:]+/(?P<secret>[^\s'"]+)@""")
+"""Before the address stand the user and the password, with a slash between them."""
+_JDBC = re.compile(r"""jdbc:[^\s'"]+""")
+_JDBC_PARAMETER = re.compile(r"""[:,/](?P<key>[\w.-]+)=(?P<value>[^;,&\s'"]+)""")
+"""Db2 and Teradata have parameters behind other signs than the rest."""
 
 _pickling = threading.local()
 
@@ -185,10 +190,13 @@ def url_secret_spans(text: str) -> list[tuple[int, int]]:
     >>> [text[start:end] for start, end in url_secret_spans(text)]
     ['hunter2', 'swordfish']
     """
-    spans = [found.span("secret") for found in _ACCOUNT.finditer(text)]
-    for found in _PARAMETER.finditer(text):
-        key = found["key"] or found["name"]
-        span = found.span("value" if found["key"] else "text")
+    spans = [found.span("secret") for pattern in (_ACCOUNT, _ORACLE) for found in pattern.finditer(text)]
+    parameters = list(_PARAMETER.finditer(text))
+    for url in _JDBC.finditer(text):
+        parameters += _JDBC_PARAMETER.finditer(text, *url.span())
+    for found in parameters:
+        key, at = (found["key"], "value") if found["key"] else (found["name"], "text")
+        span = found.span(at)
         hidden = any(start <= span[0] < end for start, end in spans)
         if not hidden and (is_secret_key(key) or key.lower() in _SECRET_PARAMETERS):
             spans.append(span)

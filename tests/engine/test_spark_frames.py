@@ -20,7 +20,8 @@ from pyspark.sql import SparkSession
 from sparkkit import eventually, spark_env
 
 from firesteel.common import Instant, Row, Secret, Types, WatermarkStrategy
-from firesteel.connectors.spark import feeding
+from firesteel.connectors.retrying import retried
+from firesteel.connectors.spark import feeding, writing
 from firesteel.connectors.spark.feeding import Feeder
 from firesteel.connectors.spark.staging import Staged
 from firesteel.connectors.spark.targets import SparkBatch
@@ -393,6 +394,67 @@ def test_a_table_that_is_missing_and_a_column_that_is(spark: SparkSession) -> No
     assert "s3cret-one" not in f"{error} {error.cause_text}"
     spark.sql("SELECT 1 AS m").write.jdbc(url, "nowhere")
     assert "has no column 'n'. It has m" in str(failure(build))
+
+
+def derby(spark: SparkSession, name: str, *statements: str, user: str = "") -> tuple[str, Any]:
+    """A database in memory: its address, and a connection."""
+    assert spark._jvm is not None
+    url = f"jdbc:derby:memory:{name}{os.getpid()}"
+    connection = spark._jvm.java.sql.DriverManager.getConnection(f"{url};create=true;{user}")
+    for statement in statements:
+        connection.createStatement().execute(statement)
+    return url, connection
+
+
+def test_a_login_that_is_refused_ends_the_job(spark: SparkSession) -> None:
+    user = "CALL SYSCS_UTIL.SYSCS_CREATE_USER('ada', 'swordfish')"
+    url, connection = derby(spark, "login", user, "CREATE TABLE numbers (n BIGINT)", user="user=ada")
+    connection.close()
+    assert spark._jvm is not None
+    with pytest.raises(Exception, match="shutdown"):
+        # From its next start on it asks for the password.
+        spark._jvm.java.sql.DriverManager.getConnection(f"{url};shutdown=true;user=ada;password=swordfish")
+
+    def to_derby(env: StreamExecutionEnvironment) -> None:
+        stream = env.from_collection([1]).map(lambda n: (n,), output_type=NUMBER)
+        stream.sink_to(SparkSink.jdbc(url, "numbers", properties={"user": "ada", "password": "hunter2"}))
+
+    source = SparkSource.format("jdbc", {"url": f"{url};user=ada;password=hunter2", "dbtable": "numbers"})
+    for build in (to_derby, lambda env: env.from_source(source, NONE, "jdbc")):
+        error = failure(build)
+        assert error.kind is FailureKind.PERMANENT
+        assert "Invalid authentication (SQLSTATE 08004). Check the user name and the password." in str(error)
+        assert not re.search("hunter2", f"{error} {error!r} {error.cause_text}")
+
+
+def test_a_value_that_is_too_long_ends_the_job(spark: SparkSession) -> None:
+    url, connection = derby(spark, "narrow", "CREATE TABLE words (word VARCHAR(3))")
+    connection.close()
+    word = Types.ROW_NAMED(["word"], [Types.STRING()])
+
+    def build(env: StreamExecutionEnvironment) -> None:
+        stream = env.from_collection(["sesame"]).map(lambda word: (word,), output_type=word)
+        stream.sink_to(SparkSink.jdbc(url, "words"))
+
+    error = failure(build)
+    assert error.kind is FailureKind.PERMANENT
+    assert f"Spark could not write to words of {url}: A truncation error was encountered" in str(error)
+    assert "(SQLSTATE 22001). Check that the column's type and the declared type of the field agree." in str(error)
+
+
+def test_a_table_that_is_locked_is_waited_for(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    wait = "CALL SYSCS_UTIL.SYSCS_SET_DATABASE_PROPERTY('derby.locks.waitTimeout', '0')"
+    url, connection = derby(spark, "locked", wait, "CREATE TABLE numbers (n BIGINT)")
+    connection.setAutoCommit(False)
+    connection.createStatement().execute("LOCK TABLE numbers IN EXCLUSIVE MODE")
+
+    def unlock(seconds: float) -> None:
+        connection.rollback()
+        connection.close()
+
+    monkeypatch.setattr(writing, "retried", lambda *given: retried(*given, sleep=unlock))
+    write(SparkSink.jdbc(url, "numbers"), 20)
+    assert Counter(row.N for row in spark.read.jdbc(url, "numbers").collect()) == Counter(range(20))
 
 
 def test_a_value_that_does_not_fit_is_refused_before_the_batch_is_logged(spark: SparkSession, tmp_path: Path) -> None:

@@ -19,10 +19,21 @@ WITH_SECRETS = [
     "jdbc:postgresql://db/shop?password=hunter2&user=ada",
     "jdbc:postgresql://db/shop?sslpassword=of;hunter2&user=ada",
     "jdbc:sqlserver://db;user=ada;Password=hunter2;encrypt=true",
+    "jdbc:sqlserver://db;password={of;hunter2};user=ada",
+    "jdbc:oracle:thin:ada/of@hunter2@//db:1521/shop",
+    "jdbc:oracle:oci:ada/hunter2@shop",
+    "jdbc:db2://db:50000/shop:password=hunter2;user=ada",
+    "jdbc:teradata://db/database=shop,user=ada,password=hunter2",
     "https://store/files?sig=hunter2",
     "jdbc:mysql://db/shop?pwd=hunter2#top",
 ]
-WITHOUT = ["http://db:8080/of/ada@shop", "http://ada@db/", "jdbc:mysql://db/shop?user=ada&ssl=1", "see a=b;c=d"]
+WITHOUT = [
+    "http://db:8080/of/ada@shop",
+    "http://ada@db/",
+    "jdbc:mysql://db/shop?user=ada&ssl=1",
+    "see a=b;c=d",
+    "jdbc:oracle:thin:@//db:1521/shop",
+]
 
 
 @pytest.mark.parametrize("url", WITH_SECRETS)

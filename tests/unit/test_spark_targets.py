@@ -8,12 +8,14 @@ import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from firesteel.connectors.spark import targets
 from firesteel.connectors.spark.targets import FilesTarget, JdbcTarget, SparkBatch
+from firesteel.errors import ConnectorError, FailureKind
 
 
 class Crashed(Exception):
@@ -127,7 +129,7 @@ class Database(targets._Database):
         found = self._live.execute(query).fetchone()
         return None if found is None else int(found[0])
 
-    def columns(self, table: str, where: str) -> list[str]:
+    def columns(self, table: str) -> list[str]:
         return [column[0] for column in self._live.execute(f"SELECT * FROM {table} WHERE 1 = 0").description]
 
     def transaction(self, statements: Sequence[str]) -> bool:
@@ -157,28 +159,31 @@ def batch(number: int) -> SparkBatch:
     return SparkBatch("fs-0123456789abcdef", number)
 
 
-def write_with_a_crash(target: Any, steps: int, after: bool) -> bool:
-    """Three batches, of which the second one crashes after so many steps, comes again, and once more. Returns whether
-    it crashed: it may have fewer steps."""
-    target.write(Frame([0, 1, 2]), batch(4))
-    STEPS.left, STEPS.after = steps, after
-    try:
-        target.write(Frame([3, 4, 5, 6, 7]), batch(5))
-        crashed = False
-    except Exception:
-        crashed = True
-    STEPS.left = None
-    target.write(Frame([3, 4, 5, 6, 7]), batch(5))
-    target.write(Frame([3, 4, 5, 6, 7]), batch(5))
-    target.write(Frame([8]), batch(6))
+def write_with_a_crash(target: Any, crashing: int, steps: int, after: bool) -> bool:
+    """Three batches, of which one crashes after so many steps, comes again, and once more. Returns whether it crashed:
+    it may have fewer steps."""
+    crashed = False
+    for number, rows in enumerate([[0, 1, 2], [3, 4, 5, 6, 7], [8]]):
+        if number == crashing:
+            STEPS.left, STEPS.after = steps, after
+            try:
+                target.write(Frame(rows), batch(number))
+            except Exception:
+                crashed = True
+            STEPS.left = None
+            target.write(Frame(rows), batch(number))
+        target.write(Frame(rows), batch(number))
     return crashed
 
 
-@pytest.mark.parametrize("after", [False, True])
-def test_files_are_there_once_after_a_crash_at_each_step(tmp_path: Path, after: bool) -> None:
+EACH_STEP = pytest.mark.parametrize(("crashing", "after"), [(0, False), (0, True), (1, False), (1, True)])
+
+
+@EACH_STEP
+def test_files_are_there_once_after_a_crash_at_each_step(tmp_path: Path, crashing: int, after: bool) -> None:
     for steps in itertools.count():
         folder = tmp_path / str(steps)
-        crashed = write_with_a_crash(FilesTarget("text", str(folder), {}, ()), steps, after)
+        crashed = write_with_a_crash(FilesTarget("text", str(folder), {}, ()), crashing, steps, after)
         found = [int(n) for path in folder.glob("part-*") for n in path.read_text().split()]
         assert sorted(found) == list(range(9)), f"after {steps} steps"
         assert [path.name for path in (folder / "_firesteel").iterdir()] == ["fs-0123456789abcdef"]
@@ -187,16 +192,43 @@ def test_files_are_there_once_after_a_crash_at_each_step(tmp_path: Path, after: 
     assert steps > 5
 
 
-@pytest.mark.parametrize("after", [False, True])
-def test_rows_are_there_once_after_a_crash_at_each_step(tmp_path: Path, after: bool) -> None:
+@EACH_STEP
+def test_rows_are_there_once_after_a_crash_at_each_step(tmp_path: Path, crashing: int, after: bool) -> None:
     for steps in itertools.count():
         url = str(tmp_path / str(steps))
         with sqlite3.connect(url) as connection:
             connection.execute("CREATE TABLE numbers (N)")
-        crashed = write_with_a_crash(JdbcTarget(url, "numbers", {}), steps, after)
+        crashed = write_with_a_crash(JdbcTarget(url, "numbers", {}), crashing, steps, after)
         with sqlite3.connect(url) as connection:
             found = [n for (n,) in connection.execute("SELECT N FROM numbers")]
         assert sorted(found) == list(range(9)), f"after {steps} steps"
         if not crashed:
             break
     assert steps > 2
+
+
+def test_a_number_that_cannot_be_read_now_is_not_taken_for_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = str(tmp_path / "numbers")
+    with sqlite3.connect(url) as connection:
+        connection.execute("CREATE TABLE numbers (N)")
+    target = JdbcTarget(url, "numbers", {})
+    target.write(Frame([0]), batch(4))
+
+    class Locked(Exception):
+        java_exception = SimpleNamespace(
+            getClass=lambda: SimpleNamespace(getSimpleName=lambda: "SQLTransactionRollbackException"),
+            getMessage=lambda: "A lock could not be obtained",
+            getSQLState=lambda: "40XL1",
+            getErrorCode=lambda: 30000,
+            getCause=lambda: None,
+        )
+
+    def locked(database: Database, query: str) -> int | None:
+        raise Locked
+
+    monkeypatch.setattr(Database, "number", locked)
+    with pytest.raises(ConnectorError, match="A lock could not be obtained") as caught:
+        target.write(Frame([1]), batch(5))
+    assert caught.value.kind is FailureKind.PASSING

@@ -18,7 +18,7 @@ import shutil
 import threading
 from typing import Any
 
-from firesteel.connectors.spark.session import as_connector_error
+from firesteel.connectors.spark.errors import as_connector_error
 from firesteel.connectors.spark.staging import QUERY, Staged
 from firesteel.errors import ConnectorError, FailureKind
 

@@ -15,9 +15,10 @@ from firesteel.connectors.blocks import blocks
 from firesteel.connectors.files.columns import RowColumns
 from firesteel.connectors.files.parquet import parquet_file
 from firesteel.connectors.source import CHUNK_RECORDS, Position, Records, SourceReader, SplitEnumerator, SplitRange
+from firesteel.connectors.spark.errors import as_connector_error
 from firesteel.connectors.spark.feeding import Feeder, compute_once
 from firesteel.connectors.spark.row_types import row_type_of
-from firesteel.connectors.spark.session import as_connector_error, spark_session
+from firesteel.connectors.spark.session import spark_session
 from firesteel.connectors.spark.staging import Staged, StagedFile
 from firesteel.errors import CheckpointError, ConnectorError, FailureKind, InputError, ProgramError
 

@@ -18,8 +18,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from firesteel.common.secret import without_url_secrets
 from firesteel.connectors.jdbc.address import has_password, shown
-from firesteel.connectors.spark.session import as_connector_error, revealed, spark_session
+from firesteel.connectors.spark.errors import as_connector_error
+from firesteel.connectors.spark.session import revealed, spark_session
 from firesteel.errors import ConnectorError, FailureKind
 
 __all__ = ["FilesTarget", "FunctionTarget", "JdbcTarget", "SparkBatch", "Target"]
@@ -72,7 +74,7 @@ class FilesTarget(Target):
         self._options, self._partition_by = dict(options), list(partition_by)
 
     def __str__(self) -> str:
-        return self._path
+        return without_url_secrets(self._path)
 
     def write(self, frame: Any, batch: SparkBatch) -> None:
         try:
@@ -80,7 +82,7 @@ class FilesTarget(Target):
         except ConnectorError:
             raise
         except Exception as error:
-            raise as_connector_error(error, f"write to {self._path}", self._options.values()) from None
+            raise as_connector_error(error, f"write to {self}", self._options.values()) from None
 
     def _write(self, frame: Any, batch: SparkBatch) -> None:
         session = spark_session()
@@ -175,33 +177,40 @@ class JdbcTarget(Target):
         except ConnectorError:
             raise
         except Exception as error:
-            raise as_connector_error(error, f"write to {self}", self._properties.values()) from None
+            raise self._failure(error, f"write to {self}") from None
+
+    def _failure(self, error: Exception, doing: str, unknown: FailureKind = FailureKind.PASSING) -> ConnectorError:
+        return as_connector_error(error, doing, [self._url, *self._properties.values()], unknown)
 
     def _write(self, frame: Any, batch: SparkBatch) -> None:
         properties = revealed(self._properties)
         database = _Database(spark_session(), self._url, properties)
         try:
             last = self._last(database, batch.sink)
-            if last is not None and last >= batch.number:
+            if last >= batch.number:
                 return
-            there = database.columns(self._table, str(self))
+            there = self._columns(database)
             mark = hashlib.blake2b(f"{batch.sink} {self._table}".encode(), digest_size=6).hexdigest()
             staged = f"firesteel_{mark}"
             frame.write.jdbc(self._url, staged, mode="overwrite", properties=properties)
             columns = [database.quoted(self._found(name, there)) for name in frame.columns]
             chosen = [database.quoted(name) for name in frame.columns]
             copy = f"INSERT INTO {self._table} ({', '.join(columns)}) SELECT {', '.join(chosen)} FROM {staged}"
-            remember = f"INSERT INTO {MARKERS} (sink, batch) VALUES ('{batch.sink}', {batch.number})"
-            if last is not None:
-                # Nothing, if somebody else who was thought dead was faster.
-                place = f"sink = '{batch.sink}' AND batch = {last}"
-                remember = f"UPDATE {MARKERS} SET batch = {batch.number} WHERE {place}"
+            # Nothing, if somebody else who was thought dead was faster.
+            place = f"sink = '{batch.sink}' AND batch = {last}"
+            remember = f"UPDATE {MARKERS} SET batch = {batch.number} WHERE {place}"
             if not database.transaction([copy, remember]):
                 raise ConnectorError(f"Another driver writes to {self._table} for the same sink.")
             with contextlib.suppress(Exception):
                 database.run(f"DROP TABLE {staged}")
         finally:
             database.close()
+
+    def _columns(self, database: _Database) -> list[str]:
+        try:
+            return database.columns(self._table)
+        except Exception as error:
+            raise self._failure(error, f"find the table {self} (it must exist)", FailureKind.PERMANENT) from None
 
     def _found(self, name: str, there: list[str]) -> str:
         """What a column of the DataFrame is called in the table."""
@@ -212,12 +221,21 @@ class JdbcTarget(Target):
             f"The table {self} has no column {name!r}. It has {', '.join(there)}.", kind=FailureKind.PERMANENT
         )
 
-    def _last(self, database: _Database, sink: str) -> int | None:
+    def _last(self, database: _Database, sink: str) -> int:
+        """The number of the last batch that is there. A sink that has none yet gets a row at once: then every batch is
+        noted by an update, which tells whether somebody else was faster."""
+        query = f"SELECT batch FROM {MARKERS} WHERE sink = '{sink}'"
         try:
-            return database.number(f"SELECT batch FROM {MARKERS} WHERE sink = '{sink}'")
-        except Exception:
+            last = database.number(query)
+        except Exception as error:
+            if self._failure(error, "look", FailureKind.PERMANENT).kind is FailureKind.PASSING:
+                raise
             database.run(f"CREATE TABLE {MARKERS} (sink VARCHAR(64) NOT NULL PRIMARY KEY, batch BIGINT NOT NULL)")
-            return None
+            last = None
+        if last is None:
+            last = -1
+            database.run(f"INSERT INTO {MARKERS} (sink, batch) VALUES ('{sink}', {last})")
+        return last
 
 
 class _Database:
@@ -252,14 +270,11 @@ class _Database:
         finally:
             made.close()
 
-    def columns(self, table: str, where: str) -> list[str]:
+    def columns(self, table: str) -> list[str]:
         made = self._connection.createStatement()
         try:
             described = made.executeQuery(f"SELECT * FROM {table} WHERE 1 = 0").getMetaData()
             return [str(described.getColumnName(n)) for n in range(1, described.getColumnCount() + 1)]
-        except Exception as error:
-            reason = as_connector_error(error, f"find the table {where} (it must exist)")
-            raise ConnectorError(str(reason), kind=FailureKind.PERMANENT) from None
         finally:
             made.close()
 
