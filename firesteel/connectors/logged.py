@@ -7,6 +7,7 @@ share, and need no access to the log.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 from abc import abstractmethod
@@ -14,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from firesteel.connectors.blocks import blocks
-from firesteel.connectors.piece_log import PieceLog
+from firesteel.connectors.piece_log import Part, PieceLog, records_of
 from firesteel.connectors.source import CHUNK_RECORDS, Position, Records, SourceReader, SplitEnumerator, SplitRange
 from firesteel.errors import CheckpointError
 
@@ -27,8 +28,8 @@ MOST_WAITING = 200_000
 RETRY_SECONDS = 0.5
 
 T = TypeVar("T")
-Logged = list[Any]
-"""The records of a share."""
+Logged = list[Part]
+"""A share: pieces of the log, of which its task makes records."""
 
 
 class LoggedEnumerator(SplitEnumerator[Logged]):
@@ -138,11 +139,11 @@ class LoggedEnumerator(SplitEnumerator[Logged]):
 
     def plan(self, start: int, end: int, parallelism: int) -> list[list[SplitRange[Logged]]]:
         self._check(end)
-        records = self._live_log.records(start, end)
-        shares = blocks(start, end, parallelism)
+        ranges = [share or (end, end) for share in blocks(start, end, parallelism)]
+        shares = self._live_log.shares(ranges)
         return [
-            [SplitRange(records[share[0] - start : share[1] - start], 0, share[1] - share[0])] if share else []
-            for share in shares
+            [SplitRange(parts, 0, high - low)] if parts else []
+            for parts, (low, high) in zip(shares, ranges, strict=True)
         ]
 
     @property
@@ -159,8 +160,9 @@ class LoggedReader(SourceReader[Logged, T]):
     """Hands over what a share holds."""
 
     def read(self, split: Logged, start: int, end: int) -> Iterator[Records[T]]:
-        for first in range(start, end, CHUNK_RECORDS):
-            yield self.records(split[first : min(first + CHUNK_RECORDS, end)])
+        records = itertools.islice(itertools.chain.from_iterable(map(records_of, split)), start, end)
+        while chunk := list(itertools.islice(records, CHUNK_RECORDS)):
+            yield self.records(chunk)
 
     def records(self, logged: list[Any]) -> Records[T]:
         """What was logged as records."""

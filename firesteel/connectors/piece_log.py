@@ -16,6 +16,7 @@ import pickle
 import struct
 import threading
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ from firesteel.connectors.record_log import DurableFile
 from firesteel.durable.versions import PIECE_LOG
 from firesteel.errors import CheckpointError
 
-__all__ = ["PieceLog"]
+__all__ = ["Part", "PieceLog", "records_of"]
 
 SEGMENT_BYTES = 16 << 20
 """A file that has so many is followed by a new one."""
@@ -43,6 +44,19 @@ class _Piece:
     at: int
     length: int
     checksum: int
+
+
+Part = bytes | list[Any]
+"""A piece as it is in the log, or some of its records."""
+
+
+def records_of(part: Part) -> list[Any]:
+    """The records of a piece, or of a part of one."""
+    if isinstance(part, list):
+        return part
+    _, records = pickle.loads(part)
+    found: list[Any] = records
+    return found
 
 
 class PieceLog:
@@ -96,7 +110,7 @@ class PieceLog:
                 # What was being written when the last run ended, or while it was copied.
                 self._file.cut_back(whole)
         if self._pieces:
-            self.cursor = self._content(self._pieces[-1])[0]
+            self.cursor, _ = pickle.loads(self._bytes(self._pieces[-1]))
 
     def _read_pieces(self, path: str, size: int) -> int:
         """Where the last whole piece of a file ends."""
@@ -159,7 +173,7 @@ class PieceLog:
         self._add(_Piece(self.end, len(records), self._path, at + _HEADER.size, len(content), checksum))
         self.cursor = cursor
 
-    def _content(self, piece: _Piece) -> tuple[Any, list[Any]]:
+    def _bytes(self, piece: _Piece) -> bytes:
         try:
             with open(piece.path, "rb") as file:
                 file.seek(piece.at)
@@ -168,12 +182,26 @@ class PieceLog:
             content = b""
         if zlib.crc32(content) != piece.checksum:
             raise self._damaged(os.path.basename(piece.path))
-        cursor, records = pickle.loads(content)
-        return cursor, records
+        return content
+
+    def shares(self, ranges: Iterable[tuple[int, int]]) -> list[list[Part]]:
+        """What lies in each of some ranges, one behind the other. Pieces stay as they are in the log: to make records
+        of them is left to those who read. Only where a piece belongs to several ranges are its records parted."""
+        cut: dict[int, list[Any]] = {}
+        return [[self._part(piece, start, end, cut) for piece in self._between(start, end)] for start, end in ranges]
+
+    def _part(self, piece: _Piece, start: int, end: int, cut: dict[int, list[Any]]) -> Part:
+        if piece.first >= start and piece.first + piece.count <= end:
+            return self._bytes(piece)
+        if piece.first not in cut:
+            cut[piece.first] = records_of(self._bytes(piece))
+        return cut[piece.first][max(0, start - piece.first) : end - piece.first]
 
     def _between(self, start: int, end: int) -> list[_Piece]:
         if start >= end:
             return []
+        if start < self.begin:
+            raise self._damaged(f"{self.begin:020d}.log")
         with self._lock:
             low = max(0, bisect.bisect_right(self._firsts, start) - 1)
             high = bisect.bisect_left(self._firsts, end)
@@ -181,13 +209,8 @@ class PieceLog:
 
     def records(self, start: int, end: int) -> list[Any]:
         """The records between two positions."""
-        if start < self.begin:
-            raise self._damaged(f"{self.begin:020d}.log")
-        found: list[Any] = []
-        for piece in self._between(start, end):
-            records = self._content(piece)[1]
-            found += records[max(0, start - piece.first) : end - piece.first]
-        return found
+        (share,) = self.shares([(start, end)])
+        return [record for part in share for record in records_of(part)]
 
     def size(self, start: int, end: int) -> int:
         """About how many bytes lie between two positions."""

@@ -43,7 +43,13 @@ def retried(
     waits 0.2
     'done'
     """
-    # Only those who need it wait for it to load.
+    try:
+        return action()
+    except ConnectorError as error:
+        if error.kind is not FailureKind.PASSING:
+            raise
+        failures = [error]
+    # Only those who need it wait for it to load, and to be set up.
     from tenacity import Retrying, retry_if_exception, stop_before_delay, wait_exponential
 
     back_off = wait_exponential(FIRST_PAUSE, LONGEST_PAUSE)
@@ -64,8 +70,15 @@ def retried(
         sleep=sleep,
         reraise=True,
     )
+
+    def again() -> Result:
+        # What was tried already counts.
+        if failures:
+            raise failures.pop()
+        return action()
+
     try:
-        return retrying(action)
+        return retrying(again)
     except BackPressureError as error:
         if error.kind is not FailureKind.PASSING or error.retry_after < seconds:
             raise

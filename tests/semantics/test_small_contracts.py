@@ -351,6 +351,41 @@ def test_a_log_forgets_what_lies_before_a_checkpoint(tmp_path: Path, monkeypatch
         again.records(0, 10)
 
 
+def test_who_plans_makes_no_records_but_where_tasks_share_a_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All records pass through the one process that plans, so what can be left to the tasks is."""
+    enumerator = PollingSource(lambda cursor: ([], cursor), bounded=True).create_enumerator()
+    enumerator.start(str(tmp_path))
+    log = enumerator._live_log  # type: ignore[attr-defined]
+    for first in range(0, 40, 10):
+        log.append(list(range(first, first + 10)), first)
+    enumerator.latest(0, 40)
+    made: list[bytes] = []
+    unpickled = piece_log.pickle.loads
+    monkeypatch.setattr(piece_log.pickle, "loads", lambda content: made.append(content) or unpickled(content))
+
+    ranges = [(0, 40, 2, 0), (0, 40, 4, 0), (10, 30, 3, 2), (5, 35, 1, 2), (20, 30, 8, 1)]
+    for start, end, parallelism, parted in ranges:
+        made.clear()
+        plan = enumerator.plan(start, end, parallelism)
+        assert len(made) == parted, "each piece once, and only if it is parted"
+        reader = PollingSource(lambda cursor: ([], cursor)).create_reader()
+        found = [value for share in plan for one in share for part in reader.read(*one[:3]) for value in part.values]
+        assert found == list(range(start, end))
+    enumerator.stop()
+
+
+def test_a_share_is_read_from_within(tmp_path: Path) -> None:
+    log = piece_log.PieceLog(str(tmp_path))
+    for first in range(0, 3 * logged.CHUNK_RECORDS, 1000):
+        log.append(list(range(first, first + 1000)), first)
+    (share,) = log.shares([(500, log.end)])
+    parts = list(logged.LoggedReader[int]().read(share, 10, logged.CHUNK_RECORDS + 20))
+    assert [value for part in parts for value in part.values] == list(range(510, 500 + logged.CHUNK_RECORDS + 20))
+    assert [len(part.values) for part in parts] == [logged.CHUNK_RECORDS, 10]
+
+
 def test_a_piece_that_was_being_written_is_dropped_and_a_damaged_one_is_noticed(tmp_path: Path) -> None:
     log = piece_log.PieceLog(str(tmp_path))
     log.append(["a"], 1)
