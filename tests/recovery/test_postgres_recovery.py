@@ -3,6 +3,7 @@ and inside the protocol, and so is the driver."""
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 
@@ -14,7 +15,10 @@ from firesteel.testing import CommitCrashes, CrashPoint
 PROGRAM = """
     import os
     import sys
+    import time
     from pathlib import Path
+
+    import psycopg
 
     from firesteel.common import Configuration, Types, WatermarkStrategy
     from firesteel.datastream import StreamExecutionEnvironment
@@ -42,12 +46,25 @@ PROGRAM = """
     env.set_parallelism(2)
     options = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(url).build()
     declared = Types.ROW_NAMED(["n", "total"], [Types.LONG(), Types.LONG()])
-    source = JdbcSource.table("numbers", Types.ROW_NAMED(["n"], [Types.LONG()]), options, "n")
-    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").map(lambda row: row.n)
+    row, NONE = Types.ROW_NAMED(["n"], [Types.LONG()]), WatermarkStrategy.no_watermarks()
+    table = env.from_source(JdbcSource.table("numbers", row, options, "n"), NONE, "numbers")
+    grown = JdbcSource.growing_table("grown", "n", row, options, interval=0.1)
+    numbers = table.union(env.from_source(grown, NONE, "grown")).map(lambda row: row.n)
     sums = numbers.map(lambda n: (n % 5, n, n)).key_by(lambda r: r[0]).reduce(lambda a, b: (a[0], b[1], a[2] + b[2]))
     rows = sums.map(killed_once).map(lambda r: (r[1], r[2]), output_type=declared)
     rows.add_sink(JdbcSink.exactly_once_sink("INSERT INTO sums VALUES (?, ?)", declared, options))
-    env.execute("sums")
+    latest = Types.ROW_NAMED(["k", "total"], [Types.LONG(), Types.LONG()])
+    newest = sums.map(lambda r: (r[0], r[2]), output_type=latest)
+    newest.add_sink(JdbcSink.upsert_sink("latest", ["k"], latest, options))
+    client = env.execute_async("sums")
+    result = client.get_job_execution_result()
+    with psycopg.connect(url.removeprefix("jdbc:"), autocommit=True) as connection:
+        while not result.done() and connection.execute("SELECT count(*) FROM sums").fetchone()[0] < 260:
+            time.sleep(0.05)
+    if not result.done():
+        # A table that grows does not end.
+        client.stop_with_savepoint(True, f"{checkpoint}-savepoint").result()
+    result.result()
     print("finished")
 """
 
@@ -56,6 +73,9 @@ def test_workers_and_the_driver_are_killed_within_a_batch_and_between_prepare_an
     database: Database, tmp_path: Path
 ) -> None:
     database.execute("CREATE TABLE sums (n bigint PRIMARY KEY, total bigint)")
+    database.execute("CREATE TABLE latest (k bigint PRIMARY KEY, total bigint)")
+    database.execute("CREATE TABLE grown (n bigint PRIMARY KEY)")
+    database.execute("INSERT INTO grown SELECT generate_series(1001, 1060)")
     database.execute("CREATE TABLE numbers AS SELECT generate_series(1, 160)::bigint AS n")
     program = write_script(tmp_path, PROGRAM)
     points = {
@@ -80,16 +100,23 @@ def test_workers_and_the_driver_are_killed_within_a_batch_and_between_prepare_an
         assert crashes.reached(CrashPoint.LOGGED) == 2
         # Rows that the table did not have when the job began do not count, whoever goes on with it.
         database.execute("INSERT INTO numbers SELECT generate_series(-40, 0) UNION SELECT generate_series(161, 200)")
+        # Those of a table that grows do.
+        database.execute("INSERT INTO grown SELECT generate_series(1061, 1080)")
         killed = run_script(program, *arguments, **environment)
         assert killed.returncode == -9, killed.stderr
         assert crashes.reached(CrashPoint.BEFORE_COMMIT) == 3
         assert database.prepared() != [], "what the third batch has prepared waits"
+        database.execute("INSERT INTO grown SELECT generate_series(1081, 1100)")
         done = run_script(program, *arguments, **environment)
         assert done.stdout == "finished\n", done.stderr
-    totals, expected = dict.fromkeys(range(5), 0), []
-    for n in range(1, 161):
-        totals[n % 5] += n
-        expected.append((n, totals[n % 5]))
-    assert database.execute("SELECT * FROM sums ORDER BY n") == expected
+    # Rows of the two tables come in an order of their own, those of each table in theirs.
+    numbers = [*range(1, 161), *range(1001, 1101)]
+    found = dict(database.execute("SELECT n, total FROM sums"))
+    assert sorted(found) == numbers
+    for key in range(5):
+        ns = [n for n in numbers if n % 5 == key]
+        totals = sorted(found[n] for n in ns)
+        assert sorted(later - earlier for earlier, later in itertools.pairwise([0, *totals])) == ns, "each counts once"
+        assert database.execute(f"SELECT total FROM latest WHERE k = {key}") == [(sum(ns),)]
     assert database.prepared() == []
     assert [file.name for file in (tmp_path / "checkpoint" / "firesteel-commits").iterdir()] == ["job"]
