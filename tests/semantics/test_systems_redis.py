@@ -16,6 +16,7 @@ from rediskit import RedisDb
 
 from firesteel.common import WatermarkStrategy
 from firesteel.connectors.redis import streams
+from firesteel.connectors.redis.transactions import send_once
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors import DeliveryGuarantee, SinkBatch
 from firesteel.datastream.connectors.base import CommitterContext, SinkIdentity, WriterContext
@@ -184,6 +185,29 @@ def test_a_driver_that_dies_before_it_hears_which_commands_were_refused(
     once.write(batch)
     assert once.last_written("fs-test") == 7
     assert (redis.client.lrange("numbers", 0, -1), redis.client.get("sum")) == (["1", "2"], "3")
+
+
+def test_commands_of_a_large_batch_are_called_together_and_refused_one_by_one(redis: RedisDb) -> None:
+    """Also the first and the last one of those that a script calls, and one whose answer is empty."""
+    refused = {0, 99, 100, 150, 249}
+    commands: list[tuple[Any, ...]] = [
+        ("RPUSH", "text" if n in refused else "numbers", *range(n, n + 1 + n % 3)) for n in range(250)
+    ]
+    commands[7] = ("GET", "nothing")
+    redis.client.set("text", "text")
+
+    answers = send_once(redis.client, "marker", 5, commands)
+
+    assert [command for command, _ in answers] == commands
+    assert {n for n, (_, answer) in enumerate(answers) if isinstance(answer, Exception)} == refused
+    assert answers[7][1] is None
+    assert redis.client.get("marker") == "5 " + " ".join(map(str, sorted(refused)))
+    redis.client.delete("text")
+    again = send_once(redis.client, "marker", 5, commands)
+    assert [command for command, _ in again] == [commands[n] for n in sorted(refused)]
+    assert redis.client.get("marker") == "5"
+    pushed = [str(number) for n in range(250) if n not in {7, *refused} for number in range(n, n + 1 + n % 3)]
+    assert redis.client.lrange("numbers", 0, -1) == pushed
 
 
 def test_a_user_who_may_not_note_what_was_refused(redis: RedisDb) -> None:

@@ -1,7 +1,7 @@
 """Commands exactly once: those of a batch and a marker in one transaction.
 
 Redis does not roll back: of the commands of a transaction it does those that it can. So the marker has the number of
-the batch and which of its commands were refused. Each command is called by a script that adds it to the marker if it is
+the batch and which of its commands were refused. Commands are called by a script that adds each to the marker that is
 refused, so no crash can come between a refusal and its mark. A batch that comes again sends what was refused, and
 nothing else.
 """
@@ -9,6 +9,7 @@ nothing else.
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,13 +19,22 @@ from firesteel.errors import ConnectorError, FailureKind, ProgramError, short_re
 __all__ = ["Marker", "check_command", "send_once"]
 
 _ATTEMPT = (
-    "local reply = redis.pcall(unpack(ARGV, 2)) "
-    "if type(reply) == 'table' and reply.err then redis.call('APPEND', KEYS[1], ' ' .. ARGV[1]) end "
-    "return reply"
+    "local replies, at = {}, 1 "
+    "while at < #ARGV do "
+    "local last = at + 1 + ARGV[at + 1] "
+    "local reply = redis.pcall(unpack(ARGV, at + 2, last)) "
+    "if type(reply) == 'table' and reply.err then redis.call('APPEND', KEYS[1], ' ' .. ARGV[at]) end "
+    "replies[#replies + 1] = reply "
+    "at = last + 1 "
+    "end "
+    "return replies"
 )
-"""Calls a command; notes its index in the marker if it is refused."""
+"""Calls commands, each given as its index, the number of its parts and the parts; notes the index in the marker if it
+is refused."""
 _ATTEMPT_SHA = hashlib.sha1(_ATTEMPT.encode(), usedforsecurity=False).hexdigest()
 
+_AT_ONCE = 100
+"""Commands that are called together: to send and to start a script costs more than a command itself."""
 _MOST_PARTS = 5000
 """A script takes somewhat less than 8,000 arguments apart at once."""
 _NOT_IN_SCRIPTS = frozenset(("EVAL", "EVAL_RO", "EVALSHA", "EVALSHA_RO", "FCALL", "FCALL_RO"))
@@ -98,7 +108,14 @@ def send_once(client: Any, key: str, number: int, commands: list[tuple[Any, ...]
         # Changes nothing. A user without the right to it is refused here, and with it the whole transaction: the script
         # could not note which commands were refused.
         pipeline.append(key, "")
-        for index in missing:
-            pipeline.evalsha(_ATTEMPT_SHA, 1, key, index, *commands[index])
-        replies = pipeline.execute(raise_on_error=False)[3:]
-    return [(commands[index], reply) for index, reply in zip(missing, replies, strict=True)]
+        groups = [missing[first : first + _AT_ONCE] for first in range(0, len(missing), _AT_ONCE)]
+        for group in groups:
+            calls = [(index, len(commands[index]), *commands[index]) for index in group]
+            pipeline.evalsha(_ATTEMPT_SHA, 1, key, *itertools.chain.from_iterable(calls))
+        answers = pipeline.execute(raise_on_error=False)[3:]
+    return [
+        (commands[index], reply)
+        for group, answer in zip(groups, answers, strict=True)
+        # Where the script itself was refused, each of its commands was.
+        for index, reply in zip(group, answer if isinstance(answer, list) else [answer] * len(group), strict=True)
+    ]
