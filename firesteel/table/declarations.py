@@ -90,7 +90,8 @@ def show_create(found: CatalogObject, path: tuple[str, ...], temporary: bool, se
     if isinstance(found, View):
         columns = ",\n".join(f"  `{field}`" for field in found.row_type.field_names())
         text = found.text or "..."
-        return f"{prefix} VIEW {name} (\n{columns}\n)\nAS {text if secrets else masked_statement(text)}\n"
+        comment = f"COMMENT {_quoted(found.comment)}\n" if found.comment else ""
+        return f"{prefix} VIEW {name} (\n{columns}\n)\n{comment}AS {text if secrets else masked_statement(text)}\n"
     assert isinstance(found, DeclaredTable)
     lines = [_column_line(column) for column in found.columns]
     lines += [f"  WATERMARK FOR `{column}` AS {written}" for column, _, written in found.watermarks]

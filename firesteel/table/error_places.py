@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
 
 from firesteel.table.physical.sinks import MisfitError
 from firesteel.table.sql import statements, syntax
 from firesteel.table.sql.errors import SqlError
 from firesteel.table.sql.source import Span
+from firesteel.table.sql.syntax.base import nodes_of
 
 __all__ = ["placed"]
 
@@ -28,7 +28,7 @@ def placed(error: SqlError, statement: statements.Statement, text: str, qualifie
 def _place(error: SqlError, statement: statements.Statement, qualified: Qualified) -> Span | None:
     if isinstance(error, MisfitError) and isinstance(statement, statements.Insert):
         return _value(statement, error.place)
-    for node in _nodes(statement):
+    for node in nodes_of(statement):
         if isinstance(node, syntax.TableName) and node.as_of is not None and "FOR SYSTEM_TIME" in error.message:
             return node.as_of.span
     for name in _tables(statement):
@@ -49,22 +49,10 @@ def _value(statement: statements.Insert, place: int | None) -> Span:
 
 
 def _tables(statement: statements.Statement) -> Iterator[syntax.Name]:
-    for node in _nodes(statement):
+    for node in nodes_of(statement):
         if isinstance(node, statements.Insert):
             yield node.target
         elif isinstance(node, statements.CreateTable | syntax.TableName):
             yield node.name
         elif isinstance(node, syntax.TableArgument) and isinstance(node.table, syntax.Name):
             yield node.table
-
-
-def _nodes(root: object) -> Iterator[syntax.Node]:
-    """All that was written, from left to right. Without recursion: chains of operators may be long."""
-    left = [root]
-    while left:
-        node = left.pop()
-        if isinstance(node, tuple):
-            left += reversed(node)
-        elif isinstance(node, syntax.Node) and is_dataclass(node):
-            yield node
-            left += [getattr(node, each.name) for each in reversed(fields(node)) if each.name not in ("span", "user")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -41,7 +42,7 @@ from firesteel.table.sql.syntax import Node
 from firesteel.table.table_result import TableResult
 from firesteel.table.table_statements import TableStatements, matching
 from firesteel.table.types.data_types import MAX_LENGTH, BooleanType, RowType, VarCharType
-from firesteel.table.view_definitions import view_of
+from firesteel.table.view_plans import view_of
 
 if TYPE_CHECKING:
     from firesteel.table.table_environment import TableEnvironment
@@ -245,15 +246,16 @@ class StatementExecutor:
         return ok()
 
     def _create_view(self, statement: statements.CreateView) -> TableResult:
-        plan = self._env._resolve(statement.query, self._text)
-        if statement.columns:
-            if len(statement.columns) != len(plan.names):
-                message = f"{len(statement.columns)} names for {len(plan.names)} columns."
+        view = view_of(self._env, statement.query, self._text, statement.comment)
+        columns = statement.columns
+        if columns:
+            if len(columns) != len(view.plan.names):
+                message = f"{len(columns)} names for {len(view.plan.names)} columns."
                 raise SqlValidationError(message, self._text, statement.name.span)
-            plan = renamed(plan, statement.columns)
-        view = view_of(
-            self._env, plan, statement.query, self._text, statement.columns, statement.text, statement.comment
-        )
+            twice = next((name for name in columns if columns.count(name) > 1), None)
+            if twice is not None:
+                raise SqlValidationError(f"Two columns are called {twice}.", self._text, statement.name.span)
+            view = replace(view, plan=renamed(view.plan, columns))
         self._catalogs.create(
             statement.name.parts, view, statement.temporary, statement.if_not_exists, statement.or_replace
         )
@@ -347,7 +349,7 @@ class StatementExecutor:
         if found is None:
             near = near_names(statement.name.parts[-1], self._catalogs.names())
             raise CatalogError(f"There is no table {statement.name}.{near}")
-        return described(found)
+        return described(found, self._env._streaming)
 
     def _show(self, statement: statements.Show) -> TableResult:
         kind = statement.kind
@@ -403,6 +405,10 @@ class StatementExecutor:
         found = self._catalogs.find(statement.name.parts)
         if found is None:
             raise CatalogError(f"There is no {statement.kind.split()[1].lower()} {statement.name}.")
+        if isinstance(found, View) != (statement.kind == "CREATE VIEW"):
+            kind = "VIEW" if isinstance(found, View) else "TABLE"
+            message = f"{statement.name} is a {kind.lower()}: SHOW CREATE {kind} shows it."
+            raise SqlValidationError(message, self._text, statement.name.span)
         path = self._catalogs.qualified(statement.name.parts)
         temporary = path in self._catalogs.temporary
         return listed("result", [show_create(found, path, temporary)])

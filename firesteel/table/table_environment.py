@@ -28,6 +28,7 @@ from firesteel.table.insertions import Insertion
 from firesteel.table.logical.hints import OPTIONS_ENABLED, has_options
 from firesteel.table.logical.plan import Plan, Scan
 from firesteel.table.logical.resolver import QueryResolver
+from firesteel.table.logical.written_names import WrittenNames
 from firesteel.table.overwriting import Overwrite, Overwritten, checked_overwrite
 from firesteel.table.physical.planner import Planner
 from firesteel.table.physical.sinks import fitted_for, write_to
@@ -49,6 +50,7 @@ from firesteel.table.tableau import DISPLAY_WIDTH, WIDEST
 from firesteel.table.types.arrow import arrow_schema, logical_type
 from firesteel.table.types.conversion import column_of
 from firesteel.table.types.data_types import BigIntType, DataType, RowType
+from firesteel.table.view_plans import NamedPlans
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -180,7 +182,7 @@ class TableEnvironment(FunctionNames):
     def from_path(self, path: str) -> Table:
         """A table or view by its name."""
         parts = _path(path)
-        plan = self._lookup(parts)
+        plan = NamedPlans(self)(parts)
         if plan is None:
             raise SqlValidationError(f"There is no table {path}.{near_names(parts[-1], self._catalogs.names())}")
         found = self._catalogs.find(parts)
@@ -221,19 +223,16 @@ class TableEnvironment(FunctionNames):
 
     def _resolve(self, query: Query, text: str) -> Plan:
         check_dialect(self._config.get_configuration())
-        plan = QueryResolver(self._lookup, self._catalogs.names, text, self._streaming).query(query)
+        plan = self._resolver(text).query(query)
         if not self._config.get_configuration().get_boolean(OPTIONS_ENABLED, True) and has_options(plan):
             raise SqlValidationError(f"The hint OPTIONS is refused where {OPTIONS_ENABLED} is false.", text)
         return plan
 
-    def _lookup(self, parts: tuple[str, ...]) -> Plan | None:
-        found = self._catalogs.find(parts)
-        if found is None:
-            return None
-        if isinstance(found, View):
-            return found.plan if found.in_mode is None else found.in_mode()
-        path = self._catalogs.qualified(parts)
-        return table_plan(found, path) if isinstance(found, DeclaredTable) else Scan(path, found.row_type, found)
+    def _resolver(
+        self, text: str, plans: NamedPlans | None = None, written: WrittenNames | None = None
+    ) -> QueryResolver:
+        lookup = NamedPlans(self) if plans is None else plans
+        return QueryResolver(lookup, self._catalogs.names, text, self._streaming, written)
 
     # Names.
 

@@ -27,7 +27,7 @@ from firesteel.table.sql.syntax import Node
 from firesteel.table.table_drafts import ColumnDraft, TableDraft, draft_of, draft_of_statement, drafted
 from firesteel.table.table_result import TableResult
 from firesteel.table.types.data_types import MAX_LENGTH, RowType, VarCharType
-from firesteel.table.view_definitions import view_of
+from firesteel.table.view_plans import view_of
 
 if TYPE_CHECKING:
     from firesteel.table.catalog.manager import CatalogManager
@@ -142,9 +142,7 @@ class TableStatements:
             self._rename(statement.name.parts, statement.new_name.parts, "VIEW")
             return
         assert statement.query is not None
-        plan = self._env._resolve(statement.query, self._text)
-        view = view_of(self._env, plan, statement.query, self._text, (), statement.text, found.comment)
-        self._replace(statement.name.parts, view)
+        self._replace(statement.name.parts, view_of(self._env, statement.query, self._text, found.comment))
 
     def alter_database(self, statement: statements.AlterDatabase) -> None:
         """Properties of a database."""
@@ -182,7 +180,7 @@ class TableStatements:
             raise CatalogError(f"There is no table {statement.name}.{near}")
         from firesteel.table.descriptions import described
 
-        whole = described(found)
+        whole = described(found, self._env._streaming)
         chosen = set(matching(found.row_type.field_names(), statement.like, statement.negated))
         rows = [row for row in whole.collect() if row[0] in chosen]
         return TableResult(whole._row_type, rows=rows)

@@ -111,6 +111,10 @@ class FunctionCatalog:
             return "temporary", self._temporary[path]
         return ("permanent", self._permanent[path]) if path in self._permanent else None
 
+    def is_system(self, parts: tuple[str, ...]) -> bool:
+        """Whether a system function has that name, which is the same in all catalogs."""
+        return len(parts) == 1 and parts[0].lower() in self._system
+
     def replace(self, parts: tuple[str, ...], function: Entry, if_exists: bool) -> None:
         """Gives the name of a function of a catalog to another one."""
         path = self._path(parts)

@@ -64,13 +64,12 @@ class StreamTable(CatalogObject):
 
 @dataclass(frozen=True)
 class View(CatalogObject):
-    """A query under a name; ``text`` is what it was written as, if it was SQL."""
+    """A query under a name. One of SQL is resolved anew where it is used: ``text`` is its query with all names in
+    full, and ``plan`` is what it was when it was made, which says its columns and their types."""
 
     plan: Plan
     text: str | None = None
     comment: str | None = None
-    in_mode: Callable[[], Plan] | None = field(default=None, compare=False, repr=False)
-    """Gives the plan for the mode that the environment has now, where that may be another one."""
 
     @property
     def row_type(self) -> RowType:

@@ -19,6 +19,7 @@ from firesteel.table.logical.scope import Scope, UnknownNameError
 from firesteel.table.logical.subqueries import expanded, has_query, joined_to_each
 from firesteel.table.logical.temporal_joins import TemporalJoinError, joined_as_of
 from firesteel.table.logical.windows import WINDOW_FUNCTIONS, window_table
+from firesteel.table.logical.written_names import WrittenNames
 from firesteel.table.sql import syntax
 from firesteel.table.sql.errors import NotSupportedError, SqlValidationError, near_names
 from firesteel.table.types.data_types import RowType
@@ -33,12 +34,19 @@ class RelationResolver(ABC):
     """Resolves what stands in FROM."""
 
     def __init__(
-        self, tables: TableLookup, names: Callable[[], Sequence[str]], text: str | None, streaming: bool
+        self,
+        tables: TableLookup,
+        names: Callable[[], Sequence[str]],
+        text: str | None,
+        streaming: bool,
+        written: WrittenNames | None = None,
     ) -> None:
+        """``written`` gathers what makes a view of the query."""
         self._tables = tables
         self._streaming = streaming
         self._known = names
         self._text = text
+        self._written = written
         self._ctes: list[dict[str, Plan]] = []
         self._hints = Hints(text)
         self._outer: Scope | None = None
@@ -241,6 +249,8 @@ class RelationResolver(ABC):
             known = [*self._known(), *(each for scope in self._ctes for each in scope)]
             listed = f" There are {', '.join(known[:20])}." if known else " There is no table at all yet."
             raise self._invalid(name, f"There is no table {name}.{near_names(name.parts[-1], known)}{listed}")
+        if self._written is not None:
+            self._written.named(name)
         return found
 
     def _with_columns(self, plan: Plan, columns: tuple[str, ...], node: syntax.Node) -> Plan:

@@ -21,6 +21,7 @@ from firesteel.table.logical.scope import Scope, UnknownNameError
 from firesteel.table.logical.set_operations import SET_OPERATIONS, distinct
 from firesteel.table.logical.subqueries import expanded, filtered
 from firesteel.table.logical.time_attributes import UNSORTABLE, in_order_of_time
+from firesteel.table.logical.written_names import WrittenNames
 from firesteel.table.sql import syntax
 from firesteel.table.sql.errors import SqlValidationError
 from firesteel.table.types.data_types import DataType, RowField, RowType
@@ -42,8 +43,9 @@ class QueryResolver(RelationResolver):
         names: Callable[[], Sequence[str]],
         text: str | None = None,
         streaming: bool = True,
+        written: WrittenNames | None = None,
     ) -> None:
-        super().__init__(tables, names, text, streaming)
+        super().__init__(tables, names, text, streaming, written)
         self._wider: tuple[Plan, WithOthers] | None = None
         """The last SELECT, and the same with more columns behind its own."""
 
@@ -215,6 +217,8 @@ class QueryResolver(RelationResolver):
             raise self._invalid(node, str(error)) from None
         if not columns:
             raise self._invalid(node, "There is no FROM whose columns * could mean.")
+        if self._written is not None:
+            self._written.star(node, resolver.scope.written(node.qualifier, columns))
         if isinstance(resolver, AggregateResolver):
             row = node.qualifier if isinstance(columns[0][1], Call) else ()
             return [(name, resolver.resolve(syntax.Name((*row, name), span=node.span))) for name, _ in columns]

@@ -81,6 +81,16 @@ class Scope:
             raise UnknownNameError(f"There is no table {wanted} in FROM.{near_names(wanted, known)}")
         return [(each.name, InputRef(each.index, each.type)) for each in found]
 
+    def written(self, qualifier: tuple[str, ...], columns: Sequence[tuple[str, Expression]]) -> list[tuple[str, ...]]:
+        """What stands for each of the columns of a star."""
+        tables = {each.index: each.qualifier for each in self.columns if not each.hidden or qualifier}
+        found = []
+        for name, column in columns:
+            table = tables.get(column.index) if isinstance(column, InputRef) else None
+            row = () if isinstance(column, InputRef) else qualifier
+            found.append((*row, name) if table is None else (table, name))
+        return found
+
     def _row(self, parts: tuple[str, ...]) -> list[tuple[str, Expression]] | None:
         try:
             column = self.find(parts)
