@@ -17,6 +17,7 @@ import gc
 import os
 import signal
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -217,6 +218,16 @@ def _session_there() -> bool:
     kind = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     # A test may have put something else in its place.
     return kind is not None and isinstance(getattr(kind, "_active_spark_context", None), kind)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _at_greenwich() -> Iterator[None]:
+    """The machine is in UTC, wherever it is: a session of SQL has its zone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -27,5 +27,8 @@ def printed_by(env: TableEnvironment, statement: str, folder: Path) -> str:
     written = io.StringIO()
     with contextlib.redirect_stdout(written), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        env.execute_sql(statement.replace("$FOLDER", str(folder))).print()
+        result = env.execute_sql(statement.replace("$FOLDER", str(folder)))
+        if statement.startswith(("INSERT", "EXECUTE")):
+            result.wait()
+        result.print()
     return written.getvalue().replace(str(folder), "$FOLDER")

@@ -16,6 +16,7 @@ from firesteel.table.physical.connectors import check_sink
 from firesteel.table.physical.explain import explained
 from firesteel.table.physical.planner import Planner
 from firesteel.table.physical.sinks import fitted_for
+from firesteel.table.table_config import session_zone
 
 if TYPE_CHECKING:
     from firesteel.table.table_environment import TableEnvironment
@@ -48,7 +49,7 @@ def _fitted(table: CatalogObject, name: str, plan: Plan) -> tuple[DeclaredTable,
 def _execution_plan(env: TableEnvironment, plans: Sequence[Plan]) -> str:
     """The operators of a stream as JSON. They are built in an environment of their own, and do not run."""
     program = StreamExecutionEnvironment(Configuration(env._config.get_configuration()))
-    planner = Planner(program, env._config.get_local_timezone())
+    planner = Planner(program, session_zone(env._config))
     for plan in plans:
         planner.stream(plan)
     return program.get_execution_plan()

@@ -41,6 +41,7 @@ from firesteel.table.schema import Schema
 from firesteel.table.stream_fields import PROCTIME, ROWTIME, stream_fields
 from firesteel.table.stream_schemas import ROWTIME_COLUMN, CastColumn, fitted_to, stream_declaration
 from firesteel.table.table import Table
+from firesteel.table.table_config import session_zone
 from firesteel.table.table_environment import TableEnvironment
 from firesteel.table.types.arrow import arrow_schema
 from firesteel.table.types.data_types import RowField, RowType, TimestampType
@@ -145,7 +146,7 @@ class StreamTableEnvironment(TableEnvironment):
         plan = table_plan(table, path, StreamTable(table.readable, batches, insert_only))
         scan = plan.inputs[0] if plan.inputs else plan
         if isinstance(scan, Scan) and scan.watermark is not None:
-            (watermark,) = columns((scan.watermark,), self._config.get_local_timezone())
+            (watermark,) = columns((scan.watermark,), session_zone(self._config))
             timed = batches.assign_timestamps_and_watermarks(rowtime_strategy(watermark)).uid(f"{path[0]} in time")
             plan = table_plan(table, path, StreamTable(table.readable, timed, insert_only))
         if plan.names != declared.visible:
@@ -245,7 +246,7 @@ class StreamTableEnvironment(TableEnvironment):
 
     def _planner(self) -> tuple[StreamExecutionEnvironment, Planner]:
         mini_batch = self._config.get_configuration().get_boolean("table.exec.mini-batch.enabled", False)
-        planner = Planner(self._stream_env, self._config.get_local_timezone(), mini_batch, self._state_ttl())
+        planner = Planner(self._stream_env, session_zone(self._config), mini_batch, self._state_ttl())
         return self._stream_env, self._adjusted(planner)
 
     def _stream_planner(self) -> Planner:
@@ -262,7 +263,7 @@ class StreamTableEnvironment(TableEnvironment):
         # Here, not at the top, as for the executor itself.
         from firesteel.table.batch.streams import StreamsExecutor
 
-        return StreamsExecutor(super()._batch(), self._stream_env, self._alone, self._config.get_local_timezone())
+        return StreamsExecutor(super()._batch(), self._stream_env, self._alone, session_zone(self._config))
 
     def _to_spark(self, plan: Plan) -> Any:
         return super()._to_spark(plan if self._streaming else self._batch().read(plan))

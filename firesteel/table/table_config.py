@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import datetime
 import sys
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from firesteel.common.configuration import Configuration
 from firesteel.datastream.dependencies import check_executable
 from firesteel.errors import ConfigurationError
 from firesteel.table.sql_dialect import SqlDialect
+from firesteel.table.types.time_zones import checked_zone, machine_zone
 
-__all__ = ["TableConfig"]
+__all__ = ["TableConfig", "session_zone"]
 
 _ZONE = "table.local-time-zone"
 
@@ -46,16 +46,13 @@ class TableConfig:
         self._configuration.add_all(configuration)
 
     def get_local_timezone(self) -> str:
-        """The zone that moments are shown in: UTC unless it was set."""
+        """The zone that moments are shown in: that of the machine unless it was set."""
         zone = self._configuration.get_string(_ZONE, "default")
-        return "UTC" if zone == "default" else zone
+        return machine_zone() if zone == "default" else zone
 
     def set_local_timezone(self, timezone_id: str) -> None:
         """Sets the zone that moments are shown in."""
-        try:
-            ZoneInfo(timezone_id)
-        except (ZoneInfoNotFoundError, ValueError):
-            raise ConfigurationError(f"There is no time zone {timezone_id!r}.") from None
+        _checked(timezone_id)
         self._configuration.set_string(_ZONE, timezone_id)
 
     def set_idle_state_retention(self, duration: datetime.timedelta) -> None:
@@ -91,3 +88,18 @@ class TableConfig:
     def get_default() -> TableConfig:
         """Without any setting."""
         return TableConfig()
+
+
+def session_zone(config: TableConfig) -> str:
+    """The zone of moments as what computes with them knows it."""
+    return _checked(config.get_local_timezone())
+
+
+def _checked(zone: str) -> str:
+    try:
+        return checked_zone(zone)
+    except ValueError:
+        raise ConfigurationError(
+            f"There is no time zone {zone!r}: table.local-time-zone takes names such as 'America/Los_Angeles', "
+            "distances from UTC such as 'GMT-03:00', and 'default' for the machine's."
+        ) from None

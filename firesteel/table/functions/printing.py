@@ -6,7 +6,6 @@ import datetime
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from firesteel.common.type_system.javatext import java_double, java_float
 from firesteel.table.types.data_types import (
@@ -28,6 +27,7 @@ from firesteel.table.types.data_types import (
     VarBinaryType,
     YearMonthIntervalType,
 )
+from firesteel.table.types.time_zones import clock_of
 
 __all__ = ["printer"]
 
@@ -57,7 +57,7 @@ def printer(kind: DataType, zone: str = "UTC", hexadecimal: bool = False) -> Cal
     if isinstance(kind, TimestampType):
         return lambda value: _timestamp(value, kind.precision)
     if isinstance(kind, LocalZonedTimestampType):
-        there = ZoneInfo(zone)
+        there = clock_of(zone)
         return lambda value: _timestamp(value, kind.precision, there)
     if isinstance(kind, BinaryType | VarBinaryType):
         if hexadecimal:
@@ -105,7 +105,7 @@ def _time(value: datetime.time, digits: int) -> str:
     return f"{text}.{fraction[0]}{fraction[1:].rstrip('0')}"
 
 
-def _timestamp(value: Any, digits: int, zone: ZoneInfo | None = None) -> str:
+def _timestamp(value: Any, digits: int, zone: datetime.tzinfo | None = None) -> str:
     nanos = getattr(value, "nanosecond", 0)
     if zone is not None:
         value = value.astimezone(zone)

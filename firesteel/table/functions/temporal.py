@@ -6,7 +6,6 @@ import datetime
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +18,7 @@ from firesteel.table.functions.temporal_arithmetic import add_months
 from firesteel.table.functions.text import maybe_string
 from firesteel.table.functions.time_formats import format_time, parse_beginning, parse_time, shortest_unit
 from firesteel.table.functions.values import by_value, mapped
-from firesteel.table.functions.zones import later_moment, local_to_utc, utc_to_local, zone_of
+from firesteel.table.functions.zones import later_moment, local_to_utc, utc_to_local
 from firesteel.table.logical.expressions import Call, Expression, Literal
 from firesteel.table.types.arrow import arrow_type
 from firesteel.table.types.data_types import (
@@ -34,6 +33,7 @@ from firesteel.table.types.data_types import (
     YearMonthIntervalType,
 )
 from firesteel.table.types.derivation import any_nullable, is_text
+from firesteel.table.types.time_zones import clock_of, zone_of
 
 __all__: list[str] = []
 
@@ -385,7 +385,7 @@ register(
 
 
 def _from_unix(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
-    zone = ZoneInfo(context.time_zone)
+    zone = clock_of(context.time_zone)
 
     def one(seconds: int, pattern: str = "yyyy-MM-dd HH:mm:ss") -> str:
         moment = datetime.datetime.fromtimestamp(seconds, zone).replace(tzinfo=None)
@@ -400,7 +400,7 @@ register(Function("FROM_UNIXTIME", Signature(("numeric", "string"), optional=1),
 def _unix(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
     if not arguments:
         return pa.scalar(int(context.now), pa.int64())
-    zone = ZoneInfo(context.time_zone)
+    zone = clock_of(context.time_zone)
 
     def one(text: str, pattern: str = "yyyy-MM-dd HH:mm:ss") -> int:
         moment = parse_beginning(text, pattern)
@@ -436,7 +436,7 @@ register(Function("CONVERT_TZ", Signature(("string", "string", "string")), maybe
 
 def _now(kind: DataType, of: Callable[[datetime.datetime], Any]) -> Callable[..., Datum]:
     def kernel(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
-        moment = datetime.datetime.fromtimestamp(context.now, ZoneInfo(context.time_zone))
+        moment = datetime.datetime.fromtimestamp(context.now, clock_of(context.time_zone))
         return pa.scalar(of(moment.replace(microsecond=moment.microsecond // 1000 * 1000)), arrow_type(kind))
 
     return kernel

@@ -6,7 +6,6 @@ import datetime
 from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +39,7 @@ from firesteel.table.types.data_types import (
     VarCharType,
     YearMonthIntervalType,
 )
+from firesteel.table.types.time_zones import clock_of
 
 __all__ = ["MisfitError", "given_value", "plain_list", "stored_value", "values_to_column"]
 
@@ -91,7 +91,7 @@ def given_value(kind: DataType, zone: str) -> Convert | None:
     if isinstance(kind, TimestampType):
         return (lambda value: value.to_pydatetime(warn=False)) if kind.precision > 6 else None
     if isinstance(kind, LocalZonedTimestampType):
-        there = ZoneInfo(zone)
+        there = clock_of(zone)
         return lambda value: _plain_datetime(value).astimezone(there)
     if isinstance(kind, ArrayType):
         inner = given_value(kind.element_type, zone)
@@ -226,7 +226,7 @@ def stored_value(kind: DataType, zone: str = "UTC") -> Convert:
     if isinstance(kind, TimestampType):
         return _checked(kind, (datetime.datetime,), lambda value: value.replace(tzinfo=None))
     if isinstance(kind, LocalZonedTimestampType):
-        there = ZoneInfo(zone)
+        there = clock_of(zone)
         return _checked(
             kind, (datetime.datetime,), lambda value: value if value.tzinfo else value.replace(tzinfo=there)
         )

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import re
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from firesteel.table.functions.registry import Datum
 
-__all__ = ["later_moment", "local_to_utc", "utc_to_local", "zone_of"]
+__all__ = ["later_moment", "local_to_utc", "utc_to_local"]
 
 
 def local_to_utc(values: Datum, zone: str) -> Datum:
@@ -52,22 +50,3 @@ def utc_to_local(values: Datum, zone: str) -> Datum:
     if zone == "UTC":
         return values.cast(pa.timestamp(unit))
     return pc.local_timestamp(values.cast(pa.timestamp(unit, zone)))
-
-
-_SHIFT = re.compile(r"GMT([+-])(\d{1,2})(?::?(\d{2}))?")
-
-
-def zone_of(name: str) -> datetime.tzinfo:
-    """A zone by its name, as Java knows it: GMT+08:00 is one, too, and what is none is taken for UTC.
-
-    >>> zone_of("GMT+08:00"), zone_of("nowhere")
-    (datetime.timezone(datetime.timedelta(seconds=28800)), datetime.timezone.utc)
-    """
-    shift = _SHIFT.fullmatch(name)
-    if shift is not None:
-        minutes = int(shift[2]) * 60 + int(shift[3] or 0)
-        return datetime.timezone(datetime.timedelta(minutes=minutes if shift[1] == "+" else -minutes))
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        return datetime.UTC

@@ -16,7 +16,7 @@ from firesteel.table.physical.planner import Planner
 from firesteel.table.physical.upserts import materialized, without_conflicts
 from firesteel.table.sql.errors import SqlValidationError
 from firesteel.table.sql.statements import OnConflict
-from firesteel.table.table_config import TableConfig
+from firesteel.table.table_config import TableConfig, session_zone
 
 __all__ = ["check_sink", "sink_of"]
 
@@ -74,5 +74,5 @@ def sink_of(
     elif takes is Changes.UPSERT and "sink.parallelism" in options:
         # The rows of a key stay in their order only if they stay together.
         stream = stream.key_by(KeyColumns(keys))
-    time_zone = config.get_local_timezone()
+    time_zone = session_zone(config)
     connector.write(Writing(stream, table, options, time_zone, plan.types, planner.named("sink", path)))

@@ -7,7 +7,6 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +39,7 @@ from firesteel.table.types.data_types import (
     VarCharType,
 )
 from firesteel.table.types.derivation import common_type
+from firesteel.table.types.time_zones import clock_of
 
 __all__ = ["column_of", "inferred_type", "named_fields", "values_of"]
 
@@ -138,7 +138,7 @@ def _to_python(kind: DataType, zone: str) -> Convert | None:
     if isinstance(kind, TimestampType):
         return (lambda value: value.to_pydatetime(warn=False)) if kind.precision > 6 else None
     if isinstance(kind, LocalZonedTimestampType):
-        there = ZoneInfo(zone)
+        there = clock_of(zone)
         return lambda value: _plain_datetime(value).astimezone(there).replace(tzinfo=None)
     if isinstance(kind, ArrayType):
         inner = _to_python(kind.element_type, zone)
