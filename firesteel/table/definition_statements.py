@@ -1,16 +1,15 @@
-"""Statements about functions, catalogs and modules: what they are, and others in their place."""
+"""Statements about functions and modules: what they are, and others in their place."""
 
 from __future__ import annotations
 
 from firesteel.table.catalog.functions import FunctionCatalog, PythonFunction
-from firesteel.table.catalog.manager import CatalogError, CatalogManager
-from firesteel.table.declarations import shown_options
+from firesteel.table.catalog.manager import CatalogError
 from firesteel.table.functions.registry import find as find_built_in
 from firesteel.table.functions.user_functions import UserFunction
 from firesteel.table.sql import statements
 from firesteel.table.sql.errors import NotSupportedError, SqlValidationError, near_names
 
-__all__ = ["MODULES", "alter_function", "check_modules", "described_function", "python_function", "shown_catalog"]
+__all__ = ["MODULES", "alter_function", "check_modules", "described_function", "python_function"]
 
 MODULES = ("core",)
 
@@ -57,28 +56,9 @@ def described_function(statement: statements.Describe, functions: FunctionCatalo
     return rows
 
 
-def shown_catalog(statement: statements.Show, catalogs: CatalogManager) -> str:
-    """``SHOW CREATE CATALOG c``."""
-    assert statement.name is not None
-    name = statement.name.parts[-1]
-    if name not in catalogs.catalogs:
-        raise CatalogError(f"There is no catalog {name}.{near_names(name, catalogs.catalogs)}")
-    definition = catalogs.definitions.get(name)
-    if definition is None:
-        raise CatalogError(f"No statement made the catalog {name}: SHOW CREATE CATALOG shows those of CREATE CATALOG.")
-    comment = "" if definition.comment is None else f"COMMENT {_quoted(definition.comment)}\n"
-    options = shown_options(definition.options)
-    listed = ",\n".join(f"  {_quoted(key)} = {_quoted(value)}" for key, value in sorted(options.items()))
-    return f"CREATE CATALOG `{name}`\n{comment}WITH (\n{listed}\n)\n"
-
-
 def check_modules(statement: statements.UseModules, text: str) -> None:
     """``USE MODULES core``: there is no other one."""
     for name in statement.names:
         if name not in MODULES or statement.names.count(name) > 1:
             message = f"USE MODULES takes each module once, and there is {', '.join(MODULES)} alone, got {name}."
             raise SqlValidationError(message, text, statement.span)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

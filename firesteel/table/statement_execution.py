@@ -13,6 +13,7 @@ from firesteel.connectors.table.partition_folders import DEFAULT_NAME, FolderSpl
 from firesteel.errors import ConfigurationError, ProgramError
 from firesteel.table.catalog.manager import CatalogDefinition, CatalogError, Database
 from firesteel.table.catalog.tables import CatalogObject, DeclaredTable, View
+from firesteel.table.catalog_statements import alter_catalog, create_catalog, described_catalog, shown_catalog
 from firesteel.table.declarations import show_create, shown_options
 from firesteel.table.definition_statements import (
     MODULES,
@@ -20,7 +21,6 @@ from firesteel.table.definition_statements import (
     check_modules,
     described_function,
     python_function,
-    shown_catalog,
 )
 from firesteel.table.descriptions import described
 from firesteel.table.environment_settings import MODE
@@ -283,17 +283,12 @@ class StatementExecutor:
         return ok()
 
     def _create_catalog(self, statement: statements.CreateCatalog) -> TableResult:
-        kind = dict(statement.options).get("type", "")
-        if kind != "generic_in_memory":
-            raise self._unsupported(statement, f"catalogs of type {kind!r}; 'generic_in_memory' is there")
-        name = statement.name.parts[-1]
-        if name in self._catalogs.catalogs:
-            if statement.if_not_exists:
-                return ok()
-            raise CatalogError(f"There is a catalog {name} already.")
-        database = dict(statement.options).get("default-database", "default")
-        self._catalogs.catalogs[name] = {database: Database()}
-        self._catalogs.definitions[name] = CatalogDefinition(dict(statement.options), statement.comment)
+        made = CatalogDefinition(dict(statement.options), statement.comment)
+        create_catalog(self._catalogs, statement.name.parts[-1], made, statement.if_not_exists)
+        return ok()
+
+    def _alter_catalog(self, statement: statements.AlterCatalog) -> TableResult:
+        alter_catalog(self._catalogs, statement)
         return ok()
 
     def _drop(self, statement: statements.Drop) -> TableResult:
@@ -316,8 +311,6 @@ class StatementExecutor:
                 functions.drop_system(parts[-1], statement.if_exists)
             else:
                 functions.drop(parts, statement.temporary, statement.if_exists)
-        else:
-            raise self._unsupported(statement, f"DROP {kind}")
         return ok()
 
     def _drop_database(self, statement: statements.Drop) -> None:
@@ -342,7 +335,7 @@ class StatementExecutor:
         if statement.kind == "DATABASE":
             return self._table_statements.describe_database(statement)
         if statement.kind == "CATALOG":
-            return self._table_statements.describe_catalog(statement)
+            return table_of(["info name", "info value"], described_catalog(self._catalogs, statement))
         if statement.kind == "FUNCTION":
             return table_of(["info name", "info value"], described_function(statement, self._env._functions))
         found = self._catalogs.find(statement.name.parts)
@@ -356,7 +349,7 @@ class StatementExecutor:
         if kind in ("CREATE TABLE", "CREATE VIEW"):
             return self._show_create(statement)
         if kind == "CREATE CATALOG":
-            return listed("result", [shown_catalog(statement, self._catalogs)])
+            return listed("result", [shown_catalog(self._catalogs, statement)])
         if kind == "FULL MODULES":
             rows = [Row(name, True) for name in MODULES]
             return TableResult(RowType.of(["module name", "used"], [_TEXT, BooleanType()]), rows=rows)
@@ -377,15 +370,15 @@ class StatementExecutor:
             "MODULES": ("module name", lambda: ["core"]),
             "PARTITIONS": ("partition name", lambda: self._table_statements.partitions(statement)),
             "JARS": ("jars", list),
+            "MODELS": ("model name", list),
+            "MATERIALIZED TABLES": ("materialized table name", list),
         }
         if kind == "COLUMNS":
             if statement.name is None:
                 raise SqlValidationError("SHOW COLUMNS FROM which table?", self._text, statement.span)
             return self._table_statements.show_columns(statement)
-        if kind not in lists:
-            raise self._unsupported(statement, f"SHOW {kind}")
         name, values = lists[kind]
-        return listed(name, matching(values(), statement.like, statement.negated))
+        return listed(name, matching(values(), statement.like, statement.negated, statement.ignore_case))
 
     def _databases(self, parts: tuple[str, ...]) -> list[str]:
         catalog = parts[0] if parts else self._catalogs.current_catalog
@@ -451,9 +444,8 @@ class StatementExecutor:
             self._env._check_settings()
         return ok()
 
-    def _later(self, statement: Any) -> TableResult:
-        what = statement.what if isinstance(statement, statements.Unsupported) else type(statement).__name__
-        raise self._unsupported(statement, what)
+    def _refused(self, statement: statements.Unsupported) -> TableResult:
+        raise NotSupportedError(f"Not supported: {statement.what}: {statement.why}", self._text, statement.span)
 
 
 def _name_span(statement: statements.Statement) -> Any:
@@ -493,6 +485,7 @@ _HANDLERS: dict[type, Callable[[StatementExecutor, Any], TableResult]] = {
     statements.AlterTable: StatementExecutor._alter_table,
     statements.AlterView: StatementExecutor._alter_view,
     statements.AlterDatabase: StatementExecutor._alter_database,
+    statements.AlterCatalog: StatementExecutor._alter_catalog,
     statements.AlterFunction: StatementExecutor._alter_function,
     statements.Describe: StatementExecutor._describe,
     statements.Show: StatementExecutor._show,
@@ -500,5 +493,5 @@ _HANDLERS: dict[type, Callable[[StatementExecutor, Any], TableResult]] = {
     statements.UseModules: StatementExecutor._use_modules,
     statements.SetOption: StatementExecutor._set,
     statements.Reset: StatementExecutor._reset,
-    statements.Unsupported: StatementExecutor._later,
+    statements.Unsupported: StatementExecutor._refused,
 }

@@ -16,9 +16,10 @@ from firesteel.datastream.stream_execution_environment import StreamExecutionEnv
 from firesteel.errors import ProgramError, short_repr
 from firesteel.table.async_settings import set_async_options
 from firesteel.table.catalog.functions import FunctionCatalog
-from firesteel.table.catalog.manager import CatalogError, CatalogManager
+from firesteel.table.catalog.manager import CatalogDefinition, CatalogError, CatalogManager
 from firesteel.table.catalog.tables import CatalogObject, DeclaredTable, InlineTable, View
 from firesteel.table.catalog_api import Catalog, CatalogDescriptor, ObjectIdentifier
+from firesteel.table.catalog_statements import create_catalog
 from firesteel.table.declarations import table_plan
 from firesteel.table.elements import rows_of_elements
 from firesteel.table.environment_settings import MODE, EnvironmentSettings, is_streaming
@@ -41,7 +42,7 @@ from firesteel.table.sql.syntax import Query
 from firesteel.table.statement_execution import StatementExecutor
 from firesteel.table.statement_set import StatementSet
 from firesteel.table.table import Table
-from firesteel.table.table_config import TableConfig
+from firesteel.table.table_config import TableConfig, session_zone
 from firesteel.table.table_descriptor import TableDescriptor
 from firesteel.table.table_drafts import drafted
 from firesteel.table.table_result import TableResult
@@ -344,7 +345,9 @@ class TableEnvironment(FunctionNames):
         """A catalog in memory."""
         if not isinstance(catalog_descriptor, CatalogDescriptor):
             raise ProgramError(f"create_catalog() takes a CatalogDescriptor, got {short_repr(catalog_descriptor, 60)}.")
-        self.execute_sql(f"CREATE CATALOG `{catalog_name}` WITH ('type' = 'generic_in_memory')")
+        given: Any = catalog_descriptor.configuration
+        options = dict(given.to_dict() if isinstance(given, Configuration) else given)
+        create_catalog(self._catalogs, catalog_name, CatalogDefinition(options, catalog_descriptor.comment))
 
     def list_catalogs(self) -> list[str]:
         """All catalogs."""
@@ -395,7 +398,7 @@ class TableEnvironment(FunctionNames):
         parallelism = self._parallelism()
         if parallelism is not None:
             env.set_parallelism(parallelism)
-        return env, self._adjusted(Planner(env, self._config.get_local_timezone(), mini_batch, self._state_ttl()))
+        return env, self._adjusted(Planner(env, session_zone(self._config), mini_batch, self._state_ttl()))
 
     def _adjusted(self, planner: Planner) -> Planner:
         configuration = self._config.get_configuration()
@@ -423,7 +426,7 @@ class TableEnvironment(FunctionNames):
         from firesteel.table.batch.execution import executor_of
 
         configuration = Configuration(self._config.get_configuration())
-        return executor_of(configuration, self._config.get_local_timezone(), self._needed.dependencies)
+        return executor_of(configuration, session_zone(self._config), self._needed.dependencies)
 
     def _run_query(self, plan: Plan) -> TableResult:
         self._check_settings()
@@ -439,7 +442,7 @@ class TableEnvironment(FunctionNames):
     def _shown(self) -> dict[str, Any]:
         """How a result shows its values."""
         widest = self._config.get_configuration().get_integer(DISPLAY_WIDTH, WIDEST)
-        return {"time_zone": self._config.get_local_timezone(), "widest": widest}
+        return {"time_zone": session_zone(self._config), "widest": widest}
 
     def _insert(self, inserts: Sequence[Insertion]) -> TableResult:
         self._check_settings()
@@ -502,12 +505,12 @@ class TableEnvironment(FunctionNames):
 
         configuration = Configuration(self._config.get_configuration())
         set_async_options(plan, configuration)
-        return frame_of_plan(plan, configuration, self._config.get_local_timezone(), self._needed.dependencies)
+        return frame_of_plan(plan, configuration, session_zone(self._config), self._needed.dependencies)
 
     def _to_pandas(self, plan: Plan) -> pd.DataFrame:
         from firesteel.table.to_pandas import final_frame
 
-        return final_frame(self._run_query(plan), plan.row_type, self._config.get_local_timezone())
+        return final_frame(self._run_query(plan), plan.row_type, session_zone(self._config))
 
 
 def _path(path: str) -> tuple[str, ...]:

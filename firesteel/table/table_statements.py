@@ -181,7 +181,7 @@ class TableStatements:
         from firesteel.table.descriptions import described
 
         whole = described(found, self._env._streaming)
-        chosen = set(matching(found.row_type.field_names(), statement.like, statement.negated))
+        chosen = set(matching(found.row_type.field_names(), statement.like, statement.negated, statement.ignore_case))
         rows = [row for row in whole.collect() if row[0] in chosen]
         return TableResult(whole._row_type, rows=rows)
 
@@ -193,14 +193,6 @@ class TableStatements:
         if statement.extended and database.options:
             shown = ", ".join(f"({key},{value})" for key, value in sorted(shown_options(database.options).items()))
             rows.append(Row("properties", f"({shown})"))
-        return TableResult(RowType.of(["info name", "info value"], [_TEXT, _TEXT]), rows=rows)
-
-    def describe_catalog(self, statement: statements.Describe) -> TableResult:
-        """``DESCRIBE CATALOG c``."""
-        name = statement.name.parts[-1]
-        if name not in self._catalogs.catalogs:
-            raise CatalogError(f"There is no catalog {name}.{near_names(name, self._catalogs.catalogs)}")
-        rows = [Row("name", name), Row("type", "generic_in_memory"), Row("comment", "")]
         return TableResult(RowType.of(["info name", "info value"], [_TEXT, _TEXT]), rows=rows)
 
     def partitions(self, statement: statements.Show) -> list[str]:

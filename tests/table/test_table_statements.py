@@ -11,8 +11,10 @@ import pytest
 from firesteel.common import Configuration
 from firesteel.errors import ConfigurationError
 from firesteel.table import TableEnvironment
+from firesteel.table.catalog import CatalogDescriptor
 from firesteel.table.client.submitted_script import SessionScript
 from firesteel.table.sql import SqlError
+from firesteel.table.sql.errors import NotSupportedError
 from firesteel.table.sql.parser import parse
 
 BASE = """CREATE TABLE base (
@@ -337,11 +339,67 @@ def test_catalogs_and_modules_are_shown(env: TableEnvironment) -> None:
     env.execute_sql("USE MODULES core")
     for statement, told in (
         ("SHOW CREATE CATALOG nope", "There is no catalog nope"),
-        ("SHOW CREATE CATALOG default_catalog", "No statement made the catalog default_catalog"),
+        ("SHOW CREATE CATALOG default_catalog", "default_catalog was not made by CREATE CATALOG"),
         ("USE MODULES core, hive", "there is core alone, got hive"),
+        ("ALTER CATALOG c SET ('default-databse' = 'x')", "no option 'default-databse'. Did you mean default-database"),
+        ("ALTER CATALOG c SET ('type' = 'jdbc')", "A catalog keeps its 'type'"),
+        ("ALTER CATALOG c RENAME TO d", "Expected SET or RESET or COMMENT, got RENAME"),
+        ("ALTER CATALOG cc COMMENT 'x'", "There is no catalog cc"),
+        ("CREATE CATALOG d WITH ('type' = 'jdbc')", "a catalog with 'jdbc'"),
+        ("CREATE CATALOG d WITH ('type' = 'generic_in_memory', 'k' = 'v')", "no option 'k'"),
     ):
         with pytest.raises(SqlError, match=told):
             env.execute_sql(statement)
+
+
+def test_the_default_database_of_a_catalog_changes(env: TableEnvironment) -> None:
+    options = {"type": "generic_in_memory", "default-database": "first"}
+    env.create_catalog("c", CatalogDescriptor.of("c", Configuration.from_dict(options), "hey"))
+    env.execute_sql("ALTER CATALOG c SET ('default-database' = 'second')")
+    env.use_catalog("c")
+    assert (env.get_current_database(), env.list_databases()) == ("second", ["first", "second"])
+    env.execute_sql("ALTER CATALOG c RESET ('default-database')")
+    env.use_catalog("c")
+    assert env.get_current_database() == "default"
+    with env.execute_sql("DESCRIBE CATALOG EXTENDED c").collect() as rows:
+        assert [tuple(row) for row in rows] == [("name", "c"), ("type", "generic_in_memory"), ("comment", "hey")]
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("LOAD MODULE hive WITH ('a' = 'b')", "LOAD: modules are Java's"),
+        ("ADD JAR 'x.jar'", "ADD JAR: jars hold Java, and Firesteel runs Python"),
+        ("ANALYZE TABLE t COMPUTE STATISTICS", "ANALYZE TABLE: queries are planned without statistics"),
+        ("TRUNCATE TABLE t", "TRUNCATE TABLE: no connector empties a table"),
+        ("DELETE FROM t WHERE k = 1", "DELETE: no connector changes rows in place"),
+        ("UPDATE t SET k = 1", "UPDATE: no connector changes rows in place"),
+        ("CALL sys.compact('t')", "CALL: procedures belong to external catalogs"),
+        ("SHOW PROCEDURES LIKE 'x%'", "SHOW PROCEDURES: procedures belong to external catalogs"),
+        ("SHOW JOBS", "SHOW JOBS: an environment does not list jobs"),
+        ("STOP JOB 'x' WITH SAVEPOINT", "STOP JOB: an environment does not list jobs"),
+        ("DESCRIBE JOB 'x'", "DESCRIBE JOB: an environment does not list jobs"),
+        ("COMPILE PLAN 'p' FOR SELECT 1", "COMPILE: a job is found again by its queries"),
+        ("EXECUTE PLAN 'p'", "EXECUTE PLAN: a job is found again by its queries"),
+        ("CREATE MODEL m INPUT (a INT) OUTPUT (b INT)", "CREATE MODEL: there is no provider of models"),
+        ("DESCRIBE MODEL m", "DESCRIBE MODEL: there is no provider of models"),
+        (
+            "CREATE OR ALTER MATERIALIZED TABLE m AS SELECT 1",
+            "CREATE OR ALTER MATERIALIZED TABLE: nothing would refresh",
+        ),
+        ("ALTER MATERIALIZED TABLE m SUSPEND", "ALTER MATERIALIZED TABLE: nothing would refresh it"),
+        ("CREATE OR REPLACE TABLE t AS SELECT 1", "CREATE OR REPLACE TABLE: drop the table first"),
+        ("CREATE CONNECTION c", "CREATE CONNECTION: options of connections stand in the WITH"),
+    ],
+)
+def test_what_has_no_meaning_here_is_refused_with_its_reason(env: TableEnvironment, statement: str, told: str) -> None:
+    with pytest.raises(NotSupportedError, match=f"^Not supported: {told}"):
+        env.execute_sql(f"{statement};")
+
+
+def test_a_table_may_be_called_model(env: TableEnvironment) -> None:
+    env.execute_sql("CREATE TABLE model (job INT) WITH ('connector' = 'print')")
+    assert columns(env, "model") == [("job", "INT")]
 
 
 def test_a_set_of_inserts_is_explained(env: TableEnvironment) -> None:

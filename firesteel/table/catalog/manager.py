@@ -143,11 +143,13 @@ class CatalogManager:
         yield from own.items()
 
     def use_catalog(self, name: str) -> None:
-        """Makes a catalog current, with its first database."""
+        """Makes a catalog current, with its default database."""
         if name not in self.catalogs:
             raise CatalogError(f"There is no catalog {name}.{near_names(name, self.catalogs)}")
+        databases = self.catalogs[name]
+        first = self.definitions[name].options.get("default-database", "default") if name in self.definitions else None
         self.current_catalog = name
-        self.current_database = next(iter(self.catalogs[name]), "default")
+        self.current_database = first if first in databases else next(iter(databases), "default")
 
     def use_database(self, parts: tuple[str, ...]) -> None:
         """Makes a database current."""

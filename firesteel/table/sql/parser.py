@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from firesteel.table.sql.errors import SqlParseError, near_names
+from firesteel.table.sql.refused import MOST_WORDS, refusal
 from firesteel.table.sql.source import Span
 from firesteel.table.sql.statements import (
+    AlterCatalog,
     AlterDatabase,
     AlterFunction,
     AlterView,
@@ -53,7 +55,6 @@ _BEGINNINGS = (
     "EXECUTE",
 )
 _CLAUSES = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "JOIN")
-_UNSUPPORTED = ("LOAD", "UNLOAD", "ADD", "REMOVE", "ANALYZE", "DELETE", "UPDATE", "TRUNCATE", "CALL", "COMPILE", "STOP")
 _SHOWN = (
     ("CREATE", "TABLE"),
     ("CREATE", "VIEW"),
@@ -71,7 +72,8 @@ _SHOWN = (
     ("FULL", "MODULES"),
     ("PARTITIONS",),
     ("JARS",),
-    ("JOBS",),
+    ("MODELS",),
+    ("MATERIALIZED", "TABLES"),
 )
 
 Tree = TypeVar("Tree")
@@ -83,10 +85,12 @@ class Parser(TableParser):
     def statement(self) -> Statement:
         """One statement."""
         start, word = self.here, self.token.upper
-        if self.is_kind(TokenKind.WORD) and word in _UNSUPPORTED:
+        following = [self.peek(ahead) for ahead in range(MOST_WORDS)]
+        refused = refusal(["" if token.kind is TokenKind.END else str(token).upper() for token in following])
+        if refused is not None:
             while not self.is_kind(TokenKind.END) and not self.is_sign(";"):
                 self.advance()
-            return Unsupported(word, span=self.since(start))
+            return Unsupported(*refused, span=self.since(start))
         read = {
             "CREATE": self._create,
             "DROP": self._drop,
@@ -210,13 +214,25 @@ class Parser(TableParser):
             name = self.name("the name of the database")
             self.expect_word("SET")
             return AlterDatabase(name, self.options(), span=self.since(start))
+        if self.word("CATALOG"):
+            return self._alter_catalog(start)
         temporary = self.word("TEMPORARY")
         system = temporary and self.word("SYSTEM")
         if self.word("FUNCTION"):
             if_exists = self.if_exists()
             created = self._create_function(start, temporary, system)
             return AlterFunction(created, if_exists, span=self.since(start))
-        raise self.failure("TABLE", "VIEW", "DATABASE", "FUNCTION")
+        raise self.failure("TABLE", "VIEW", "DATABASE", "CATALOG", "FUNCTION")
+
+    def _alter_catalog(self, start: Span) -> AlterCatalog:
+        name = self.name("the name of the catalog")
+        if self.word("SET"):
+            return AlterCatalog(name, options=self.options(), span=self.since(start))
+        if self.word("RESET"):
+            return AlterCatalog(name, keys=tuple(self.enclosed(self._key)), span=self.since(start))
+        if not self.is_word("COMMENT"):
+            raise self.failure("SET", "RESET", "COMMENT")
+        return AlterCatalog(name, comment=self.comment(), span=self.since(start))
 
     # INSERT.
 
@@ -304,7 +320,10 @@ class Parser(TableParser):
         self.expect_word("SHOW")
         kind = next((" ".join(words) for words in _SHOWN if self.word(*words)), None)
         if kind is None:
-            raise self.failure(*dict.fromkeys(words[0] for words in _SHOWN))
+            following = [words[1] for words in _SHOWN if words[0] == self.token.upper and len(words) > 1]
+            if following:
+                self.advance()
+            raise self.failure(*(following or dict.fromkeys(words[0] for words in _SHOWN)))
         name: Name | None = None
         if kind.startswith("CREATE"):
             name = self.name("a name")
@@ -316,9 +335,10 @@ class Parser(TableParser):
             if self.word("PARTITION"):
                 partition = tuple(self.enclosed(self._partition_value))
                 return Show(kind, name, partition=partition, span=self.since(start))
-        negated = self.is_word("NOT", "LIKE") and self.word("NOT")
-        like = self.string() if self.word("LIKE") else None
-        return Show(kind, name, like, negated, span=self.since(start))
+        negated = (self.is_word("NOT", "LIKE") or self.is_word("NOT", "ILIKE")) and self.word("NOT")
+        ignore_case = self.word("ILIKE")
+        like = self.string("the pattern in quotes") if ignore_case or self.word("LIKE") else None
+        return Show(kind, name, like, negated, ignore_case=ignore_case, span=self.since(start))
 
     def _use(self) -> Statement:
         start = self.here

@@ -10,6 +10,7 @@ from firesteel.table.sql.syntax import Name, Node, Query
 from firesteel.table.types.data_types import DataType
 
 __all__ = [
+    "AlterCatalog",
     "AlterDatabase",
     "AlterFunction",
     "AlterTable",
@@ -208,6 +209,16 @@ class AlterDatabase(Statement):
 
 
 @dataclass(frozen=True)
+class AlterCatalog(Statement):
+    """``ALTER CATALOG c``: SET has options, RESET their keys, COMMENT a comment."""
+
+    name: Name
+    options: Options = ()
+    keys: tuple[str, ...] = ()
+    comment: str | None = None
+
+
+@dataclass(frozen=True)
 class AlterView(Statement):
     """``ALTER VIEW``: another name, or another query."""
 
@@ -275,6 +286,8 @@ class Show(Statement):
     negated: bool = False
     partition: tuple[tuple[str, Node], ...] = ()
     """For PARTITIONS: values that those that are shown have."""
+    ignore_case: bool = False
+    """ILIKE."""
 
 
 @dataclass(frozen=True)
@@ -309,6 +322,7 @@ class Reset(Statement):
 
 @dataclass(frozen=True)
 class Unsupported(Statement):
-    """A statement of Flink that is known and not run, with what it begins with."""
+    """A statement of Flink that is known and not run, with what it begins with and why it is not there."""
 
     what: str
+    why: str
