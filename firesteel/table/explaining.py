@@ -13,7 +13,7 @@ from firesteel.table.insertions import Insertion
 from firesteel.table.logical.plan import Plan
 from firesteel.table.physical.batch_explain import explained_in_batch
 from firesteel.table.physical.connectors import check_sink
-from firesteel.table.physical.explain import explained
+from firesteel.table.physical.explain_details import explained_in_detail
 from firesteel.table.physical.planner import Planner
 from firesteel.table.physical.sinks import fitted_for
 from firesteel.table.table_config import session_zone
@@ -35,7 +35,15 @@ def explanation(
         return explained_in_batch(plans, names)
     for insert, (name, table) in zip(inserts, targets, strict=True):
         check_sink(*_fitted(table, name, insert.plan), env.get_config(), insert.on_conflict)
-    text = explained(plans, names, conflicts=conflicts)
+    text = explained_in_detail(
+        plans,
+        names,
+        conflicts,
+        modes=ExplainDetail.CHANGELOG_MODE in details,
+        advice=ExplainDetail.PLAN_ADVICE in details,
+        costs=ExplainDetail.ESTIMATED_COST in details,
+        mini_batch=env._config.get_configuration().get_boolean("table.exec.mini-batch.enabled", False),
+    )
     if ExplainDetail.JSON_EXECUTION_PLAN in details:
         text += f"\n== Physical Execution Plan ==\n{_execution_plan(env, plans)}"
     return text

@@ -25,6 +25,7 @@ from firesteel.table.definition_statements import (
 from firesteel.table.descriptions import described
 from firesteel.table.environment_settings import MODE
 from firesteel.table.error_places import placed
+from firesteel.table.explain_detail import ExplainDetail
 from firesteel.table.functions.binding import cast_to
 from firesteel.table.functions.evaluation import Evaluator
 from firesteel.table.insertions import Insertion
@@ -97,7 +98,9 @@ class StatementExecutor:
 
     def _plan_text(self, statement: statements.Statement, details: Sequence[Any]) -> str:
         if isinstance(statement, statements.Explain):
-            return self.explain(statement.statement, details)
+            return self._plan_text(
+                statement.statement, [*details, *(ExplainDetail[name] for name in statement.details)]
+            )
         if isinstance(statement, statements.QueryStatement):
             return self._env._explain([self._env._resolve(statement.query, self._text)], details)
         if isinstance(statement, statements.Insert | statements.StatementSetStatement):
@@ -211,7 +214,7 @@ class StatementExecutor:
         return Project(plan, tuple(expressions), tuple(row_type.field_names()))
 
     def _explained(self, statement: statements.Explain) -> TableResult:
-        text = self.explain(statement.statement)
+        text = self.explain(statement)
         return TableResult(RowType.of(["result"], [_TEXT]), rows=[Row(text)], plain=text)
 
     # CREATE, DROP, ALTER.

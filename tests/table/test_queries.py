@@ -209,7 +209,6 @@ def test_errors_name_the_place_and_near_names(query: str, expected: str, env: Ta
     ("query", "expected"),
     [
         ("SELECT SUM0(k) FROM t", "the aggregate SUM0"),
-        ("DELETE FROM t", "DELETE"),
     ],
 )
 def test_what_cannot_be_run_yet_says_so(query: str, expected: str, env: TableEnvironment) -> None:

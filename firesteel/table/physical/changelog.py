@@ -9,6 +9,7 @@ from firesteel.table.logical.plan import (
     Aggregate,
     Filter,
     Join,
+    LookupJoin,
     OverWindow,
     Plan,
     Project,
@@ -26,7 +27,7 @@ from firesteel.table.physical.external.connector import Changes
 from firesteel.table.physical.sources import declared_changes
 from firesteel.table.types.data_types import BigIntType
 
-__all__ = ["inserts_only", "numbered_over"]
+__all__ = ["changelog_mode", "inserts_only", "numbered_over"]
 
 
 def inserts_only(plan: Plan) -> bool:
@@ -59,6 +60,33 @@ def inserts_only(plan: Plan) -> bool:
     if isinstance(plan, Scan) and isinstance(plan.table, DeclaredTable):
         return declared_changes(plan.table, plan.path) is Changes.INSERT
     return all(map(inserts_only, plan.inputs))
+
+
+def changelog_mode(plan: Plan) -> str:
+    """The kinds of rows that a relation may have, as Flink writes them. No update comes without what was before."""
+    kinds = _kinds(plan)
+    names = [("I", "I"), ("U", "UB"), ("U", "UA"), ("D", "D")]
+    return f"[{','.join(name for kind, name in names if kind in kinds)}]"
+
+
+def _kinds(plan: Plan) -> frozenset[str]:
+    if inserts_only(plan):
+        return frozenset("I")
+    below = frozenset[str]().union(*map(_kinds, plan.inputs))
+    if isinstance(plan, Project | Filter):
+        calc = merged_calc(plan)
+        return frozenset("IUD") if isinstance(calc.input, RowNumber) else _kinds(calc.input)
+    if isinstance(plan, Aggregate):
+        # A group goes when its last row is taken back.
+        return frozenset("IU" if below == {"I"} else "IUD")
+    if isinstance(plan, Join) and plan.kind != "INNER":
+        # A row without a match is taken back when one comes.
+        return below | {"I", "D"}
+    if isinstance(plan, TemporalJoin | LookupJoin):
+        return _kinds(plan.left)
+    if isinstance(plan, Scan | RowNumber | Sort | SortedWindow | TableAggregate):
+        return frozenset("IUD")
+    return below
 
 
 def numbered_over(calc: CalcPlan, numbered: RowNumber) -> Plan | None:

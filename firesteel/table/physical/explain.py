@@ -49,6 +49,7 @@ from firesteel.table.physical.calcs import merged_calc
 
 __all__ = [
     "JOINS",
+    "Exchange",
     "Step",
     "Steps",
     "call_text",
@@ -82,10 +83,11 @@ def explained(
     targets: Sequence[str] = (),
     show: Callable[[Any], Steps] | None = None,
     conflicts: Sequence[str] = (),
+    noted: Callable[[Callable[[Any], Steps]], Callable[[Any], Steps]] | None = None,
 ) -> str:
     """The plan as it was written and as it runs. ``targets`` are the tables that the rows of each go to, if they go to
     any, and ``conflicts`` what ON CONFLICT says of them. ``show`` knows the parts that run, those of a stream by
-    default."""
+    default; ``noted`` adds details to them."""
     sinks = [
         _sink(plan, target, conflict) if target else ""
         for plan, target, conflict in itertools.zip_longest(plans, targets, conflicts)
@@ -94,14 +96,14 @@ def explained(
         _tree(_logical, Step(f"Logical{sink}", (plan,)) if sink else plan)
         for plan, sink in zip(plans, sinks, strict=True)
     )
-    physical = "\n".join(
-        _tree(show or executed, Step(sink, (pruned(plan),)) if sink else pruned(plan))
-        for plan, sink in zip(plans, sinks, strict=True)
-    )
+    roots = [Step(sink, (pruned(plan),)) if sink else pruned(plan) for plan, sink in zip(plans, sinks, strict=True)]
+    plain = show or executed
+    physical = "\n".join(_tree(plain if noted is None else noted(plain), root) for root in roots)
+    executes = physical if noted is None else "\n".join(_tree(plain, root) for root in roots)
     return (
         f"== Abstract Syntax Tree ==\n{trees}\n"
         f"== Optimized Physical Plan ==\n{physical}\n"
-        f"== Optimized Execution Plan ==\n{physical}"
+        f"== Optimized Execution Plan ==\n{executes}"
     )
 
 
@@ -204,7 +206,7 @@ def _row(row: Sequence[Expression]) -> str:
     return "{ " + ", ".join(map(str, row)) + " }"
 
 
-class _Exchange:
+class Exchange:
     """Stands between an aggregate and its input."""
 
     def __init__(self, keys: Sequence[str], input: Plan) -> None:
@@ -212,11 +214,11 @@ class _Exchange:
         self.input = input
 
 
-def executed(plan: Plan | Step | _Exchange) -> Steps:
+def executed(plan: Plan | Step | Exchange) -> Steps:
     """A part of a plan as a stream runs it."""
     if isinstance(plan, Step):
         return plan.label, plan.inputs
-    if isinstance(plan, _Exchange):
+    if isinstance(plan, Exchange):
         kind = f"hash[{', '.join(plan.keys)}]" if plan.keys else "single"
         return f"Exchange(distribution=[{kind}])", (plan.input,)
     if isinstance(plan, Scan):
@@ -251,15 +253,15 @@ def executed(plan: Plan | Step | _Exchange) -> Steps:
             plain = [names[key] for key in plan.keys if key not in windows.starts | windows.ends | windows.times]
             group = f"groupBy=[{', '.join(plain)}], " if plain else ""
             label = f"WindowAggregate({group}window=[{_window(windows.window)}], select=[{', '.join([*keys, *calls])}])"
-            return label, (_Exchange(plain, plan.input),)
+            return label, (Exchange(plain, plan.input),)
         label = "PythonGroupAggregate" if any(call.user is not None for call in plan.calls) else "GroupAggregate"
-        return f"{label}({group}select=[{', '.join([*keys, *calls])}])", (_Exchange(keys, plan.input),)
+        return f"{label}({group}select=[{', '.join([*keys, *calls])}])", (Exchange(keys, plan.input),)
     if isinstance(plan, TableAggregate):
         names = plan.input.names
         keys = [names[key] for key in plan.keys]
         group = f"groupBy=[{', '.join(keys)}], " if keys else ""
         select = ", ".join([*keys, f"{call_text(plan.call, names)} AS ({', '.join(plan.names[len(keys) :])})"])
-        return f"PythonGroupTableAggregate({group}select=[{select}])", (_Exchange(keys, plan.input),)
+        return f"PythonGroupTableAggregate({group}select=[{select}])", (Exchange(keys, plan.input),)
     if isinstance(plan, LookupJoin):
         asked = ", ".join(f"{plan.right.names[b]}={plan.left.names[a]}" for a, b in _places(plan))
         table = ".".join(plan.right.path)
@@ -274,18 +276,18 @@ def executed(plan: Plan | Step | _Exchange) -> Steps:
         label = (
             f"{name}(joinType=[{JOINS.get(plan.kind, plan.kind)}], where=[{where}], select=[{', '.join(plan.names)}])"
         )
-        left = _Exchange([plan.left.names[key] for key in plan.left_keys], plan.left)
-        return label, (left, _Exchange([plan.right.names[key] for key in plan.right_keys], plan.right))
+        left = Exchange([plan.left.names[key] for key in plan.left_keys], plan.left)
+        return label, (left, Exchange([plan.right.names[key] for key in plan.right_keys], plan.right))
     if isinstance(plan, RowNumber):
         keys = [plan.input.names[key] for key in plan.partition]
         order = order_text(plan.order, plan.input.names)
         kind = "WindowRank" if window_columns(plan) is not None else "Rank"
         label = f"{kind}(rankType=[ROW_NUMBER], partitionBy=[{', '.join(keys)}], orderBy=[{order}])"
-        return label, (_Exchange(keys, plan.input),)
+        return label, (Exchange(keys, plan.input),)
     if isinstance(plan, Sort):
         if plan.limit is not None:
             return executed(first_rows(plan))
-        return f"TemporalSort(orderBy=[{order_text(plan.order, plan.names)}])", (_Exchange([], plan.input),)
+        return f"TemporalSort(orderBy=[{order_text(plan.order, plan.names)}])", (Exchange([], plan.input),)
     if isinstance(plan, WindowTable):
         return f"WindowTableFunction(window=[{_window(plan)}])", plan.inputs
     if isinstance(plan, Replicate):
@@ -294,7 +296,7 @@ def executed(plan: Plan | Step | _Exchange) -> Steps:
         keys = [plan.input.names[key] for key in plan.partition]
         pattern = ", ".join(step.variable for step in plan.steps)
         label = f"Match(partitionBy=[{', '.join(keys)}], pattern=[({pattern})], select=[{', '.join(plan.names)}])"
-        return label, (_Exchange(keys, plan.input),)
+        return label, (Exchange(keys, plan.input),)
     if isinstance(plan, OverWindow):
         names = plan.input.names
         keys = [names[key] for key in plan.partition]
@@ -307,7 +309,7 @@ def executed(plan: Plan | Step | _Exchange) -> Steps:
             f"OverAggregate({group}orderBy=[{names[plan.time]} ASC], window=[{_frame(plan)}], "
             f"select=[{', '.join([*names, *calls])}])"
         )
-        return label, (_Exchange(keys, plan.input),)
+        return label, (Exchange(keys, plan.input),)
     if isinstance(plan, SortedWindow):
         names = plan.input.names
         keys = [names[key] for key in plan.partition]
@@ -319,7 +321,7 @@ def executed(plan: Plan | Step | _Exchange) -> Steps:
             f"window=[{'ROWS' if plan.rows else 'RANGE'} BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW], "
             f"select=[{', '.join([*names, *calls])}])"
         )
-        return label, (_Exchange(keys, plan.input),)
+        return label, (Exchange(keys, plan.input),)
     if isinstance(plan, Expand):
         return _expand(plan), plan.inputs
     if isinstance(plan, UnionAll):
