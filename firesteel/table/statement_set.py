@@ -52,5 +52,12 @@ class StatementSet:
         """Runs them, and forgets them."""
         if not self._inserts:
             raise ProgramError("The statement set is empty: add_insert_sql() or add_insert() first.")
+        return self._env._insert(self._taken())
+
+    def attach_as_datastream(self) -> None:
+        """Makes them part of the stream program around the tables, whose ``execute()`` runs them, and forgets them."""
+        self._env._attach(self._taken())
+
+    def _taken(self) -> list[tuple[str | TableDescriptor, Plan, bool | Overwrite]]:
         inserts, self._inserts = self._inserts, []
-        return self._env._insert(inserts)
+        return inserts

@@ -34,7 +34,7 @@ from firesteel.table.logical.plan import Plan, Project, Scan
 from firesteel.table.physical.changelog import inserts_only
 from firesteel.table.physical.columns import columns
 from firesteel.table.physical.planner import Planner, schema_of
-from firesteel.table.physical.sinks import fitted_columns
+from firesteel.table.physical.sinks import fitted_columns, write_to
 from firesteel.table.physical.state_tables import described
 from firesteel.table.resolved_schema import resolved_schema
 from firesteel.table.schema import Schema
@@ -300,6 +300,15 @@ class StreamTableEnvironment(TableEnvironment):
     def _insert(self, inserts: Any) -> Any:
         with self._alone():
             return super()._insert(inserts)
+
+    def _attach(self, inserts: Any) -> None:
+        planner = self._stream_planner()
+        for path, plan, overwrite in inserts:
+            if overwrite:
+                raise ProgramError("INSERT OVERWRITE replaces files when its own job has ended: execute() runs it.")
+            set_async_options(plan, self._config.get_configuration())
+            full, table = self._target(path, plan)
+            write_to(table, full, plan, planner, self._config)
 
 
 @dataclass(frozen=True)

@@ -479,6 +479,9 @@ class TableEnvironment(FunctionNames):
                 each.replace()
         return self._inserted(targets, client)
 
+    def _attach(self, inserts: Sequence[tuple[str | TableDescriptor, Plan, bool | Overwrite]]) -> None:
+        raise ProgramError("attach_as_datastream() needs a stream program around the tables: StreamTableEnvironment.")
+
     def _target(self, path: str | TableDescriptor, plan: Plan) -> tuple[str, CatalogObject]:
         """The name of a table that rows go to, and what it is."""
         if isinstance(path, TableDescriptor):

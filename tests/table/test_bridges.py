@@ -13,7 +13,7 @@ from firesteel.common.types import Row, RowKind
 from firesteel.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from firesteel.datastream import DataStream, StreamExecutionEnvironment
 from firesteel.errors import ProgramError
-from firesteel.table import DataTypes, Schema, StreamTableEnvironment
+from firesteel.table import DataTypes, EnvironmentSettings, Schema, StreamTableEnvironment, TableEnvironment
 from firesteel.table.expressions import array, col, lit
 from firesteel.table.window import Over, Tumble
 
@@ -236,3 +236,29 @@ def test_fields_without_a_type(env: StreamExecutionEnvironment, tables: StreamTa
         ProgramError, match=r"Field 'p' of .* PICKLED_BYTE_ARRAY, which is no type of tables.*output_type="
     ):
         tables.from_data_stream(env.from_collection([Row(1, {"k": 2})], kind))
+
+
+def test_a_statement_set_as_a_part_of_the_stream_program(
+    env: StreamExecutionEnvironment, tables: StreamTableEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables.execute_sql("CREATE TABLE names (name STRING) WITH ('connector' = 'print', 'print-identifier' = 'names')")
+    tables.execute_sql("CREATE TABLE counts (name STRING, c BIGINT) WITH ('connector' = 'print')")
+    statements = tables.create_statement_set()
+    statements.add_insert_sql("INSERT INTO names SELECT name FROM s WHERE n > 1")
+    statements.add_insert("counts", tables.sql_query("SELECT name, COUNT(*) FROM s GROUP BY name"))
+    statements.attach_as_datastream()
+    assert not capsys.readouterr().out
+    # They are in the program now, and not in the set.
+    statements.attach_as_datastream()
+    tables.execute_sql("SELECT COUNT(*) AS n FROM s").collect().close()
+    env.from_collection([10], Types.INT()).print()
+    env.execute()
+    lines = capsys.readouterr().out.splitlines()
+    assert sorted(lines) == sorted(
+        ["names> +I[a]", "names> +I[b]", "+I[a, 1]", "+I[b, 1]", "-U[a, 1]", "+U[a, 2]", "10"]
+    )
+    alone = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    alone.execute_sql("CREATE TABLE x (n INT) WITH ('connector' = 'print')")
+    other = alone.create_statement_set().add_insert_sql("INSERT INTO x SELECT 1")
+    with pytest.raises(ProgramError, match=r"attach_as_datastream.. needs a stream program"):
+        other.attach_as_datastream()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from firesteel.table.functions.binding import FunctionError
 from firesteel.table.functions.user_functions import UserFunction
+from firesteel.table.logical.changelog_tables import CHANGELOG_FUNCTIONS
 from firesteel.table.logical.expression_resolver import ExpressionResolver
 from firesteel.table.logical.expressions import Call, Expression, Literal, UserCall
 from firesteel.table.logical.joins import with_condition
@@ -30,7 +31,10 @@ __all__ = ["check_lateral", "correlated", "lateral", "lateral_join", "makes_rows
 def makes_rows(node: syntax.Node) -> bool:
     """Whether a relation of FROM makes rows of each row before it."""
     if isinstance(node, syntax.TableFunction):
-        return node.call.name.parts[-1].upper() not in (*WINDOW_FUNCTIONS, "SESSION") or node.call.user is not None
+        return (
+            node.call.name.parts[-1].upper() not in (*WINDOW_FUNCTIONS, *CHANGELOG_FUNCTIONS)
+            or node.call.user is not None
+        )
     return isinstance(node, syntax.Unnest)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from firesteel.table.functions.binding import FunctionError, bind
+from firesteel.table.logical.changelog_tables import CHANGELOG_FUNCTIONS, changelog_table
 from firesteel.table.logical.correlation import check_lateral, lateral, lateral_join, makes_rows
 from firesteel.table.logical.decorrelation import is_correlated
 from firesteel.table.logical.expression_resolver import Around, ExpressionResolver
@@ -108,6 +109,10 @@ class RelationResolver(ABC):
             windows: Plan = window_table(node.call, self._table_argument, self._text, self._streaming)
             windows = self._with_columns(windows, node.column_aliases, node)
             return windows, Scope.of(windows, node.alias)
+        if isinstance(node, syntax.TableFunction) and node.call.name.parts[-1].upper() in CHANGELOG_FUNCTIONS:
+            changes = changelog_table(node.call, self._table_argument, self._text, self._streaming)
+            changes = self._with_columns(changes, node.column_aliases, node)
+            return changes, Scope.of(changes, node.alias)
         if makes_rows(node):
             return lateral(node, Values(((),), RowType(())), Scope([]), "INNER", self._text)
         what: dict[type, str] = {syntax.TableFunction: "table functions and windows"}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from firesteel.common.types import RowKind
 from firesteel.table.catalog.tables import DeclaredTable, StreamTable
 from firesteel.table.logical.expressions import AggregateCall, InputRef
 from firesteel.table.logical.patterns import MatchRecognize
 from firesteel.table.logical.plan import (
     Aggregate,
     Filter,
+    FromChangelog,
     Join,
     LookupJoin,
     OverWindow,
@@ -19,6 +21,7 @@ from firesteel.table.logical.plan import (
     SortedWindow,
     TableAggregate,
     TemporalJoin,
+    ToChangelog,
 )
 from firesteel.table.logical.time_attributes import interval_of, time_attribute
 from firesteel.table.logical.window_columns import is_window_join, is_windowed, window_columns
@@ -47,8 +50,10 @@ def inserts_only(plan: Plan) -> bool:
         return False
     if isinstance(plan, RowNumber):
         return window_columns(plan) is not None
-    if isinstance(plan, MatchRecognize):
+    if isinstance(plan, MatchRecognize | ToChangelog):
         return True
+    if isinstance(plan, FromChangelog):
+        return all(kind == RowKind.INSERT.value for _, kind in plan.kinds)
     if isinstance(plan, Join) and (is_window_join(plan) or interval_of(plan) is not None):
         return True
     if isinstance(plan, Join) and plan.kind not in ("INNER", "SEMI"):
@@ -84,6 +89,8 @@ def _kinds(plan: Plan) -> frozenset[str]:
         return below | {"I", "D"}
     if isinstance(plan, TemporalJoin | LookupJoin):
         return _kinds(plan.left)
+    if isinstance(plan, FromChangelog):
+        return frozenset("IUUD"[kind] for _, kind in plan.kinds)
     if isinstance(plan, Scan | RowNumber | Sort | SortedWindow | TableAggregate):
         return frozenset("IUD")
     return below

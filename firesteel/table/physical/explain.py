@@ -24,6 +24,7 @@ from firesteel.table.logical.plan import (
     Correlate,
     Expand,
     Filter,
+    FromChangelog,
     Join,
     LookupJoin,
     OverWindow,
@@ -37,6 +38,7 @@ from firesteel.table.logical.plan import (
     SortOrder,
     TableAggregate,
     TemporalJoin,
+    ToChangelog,
     UnionAll,
     Values,
     WindowTable,
@@ -158,6 +160,8 @@ def _logical(plan: Plan | Step) -> tuple[str, Sequence[object]]:
         return f"LogicalSort({_sort_text(plan)})", plan.inputs
     if isinstance(plan, WindowTable):
         return f"LogicalTableFunctionScan(invocation=[{_window(plan)}])", plan.inputs
+    if isinstance(plan, ToChangelog | FromChangelog):
+        return f"LogicalTableFunctionScan(invocation=[{_changelog(plan)}])", plan.inputs
     if isinstance(plan, Replicate):
         return "LogicalTableFunctionScan(invocation=[$REPLICATE_ROWS$1])", plan.inputs
     if isinstance(plan, MatchRecognize):
@@ -290,6 +294,8 @@ def executed(plan: Plan | Step | Exchange) -> Steps:
         return f"TemporalSort(orderBy=[{order_text(plan.order, plan.names)}])", (Exchange([], plan.input),)
     if isinstance(plan, WindowTable):
         return f"WindowTableFunction(window=[{_window(plan)}])", plan.inputs
+    if isinstance(plan, ToChangelog | FromChangelog):
+        return f"ProcessTableFunction(invocation=[{_changelog(plan)}], select=[{','.join(plan.names)}])", plan.inputs
     if isinstance(plan, Replicate):
         return f"Correlate(invocation=[$REPLICATE_ROWS$1], select=[{', '.join(plan.names)}])", plan.inputs
     if isinstance(plan, MatchRecognize):
@@ -358,6 +364,10 @@ def _expand(plan: Expand) -> str:
         for number, kept in enumerate(plan.sets)
     ]
     return f"Expand(projects=[{', '.join(projects)}])"
+
+
+def _changelog(plan: ToChangelog | FromChangelog) -> str:
+    return f"{'TO' if isinstance(plan, ToChangelog) else 'FROM'}_CHANGELOG(TABLE(#0))"
 
 
 def _window(plan: WindowTable) -> str:

@@ -22,6 +22,8 @@ from firesteel.runtime.operators.table import (
     rowtime_strategy,
 )
 from firesteel.runtime.operators.table import Correlate as CorrelateSpec
+from firesteel.runtime.operators.table import FromChangelog as FromChangelogSpec
+from firesteel.runtime.operators.table import ToChangelog as ToChangelogSpec
 from firesteel.table.catalog.tables import DeclaredTable, InlineTable, SparkTable, StreamTable
 from firesteel.table.functions.evaluation import Evaluator
 from firesteel.table.logical.first_rows import first_rows
@@ -31,6 +33,7 @@ from firesteel.table.logical.plan import (
     Correlate,
     Expand,
     Filter,
+    FromChangelog,
     Join,
     LookupJoin,
     OverWindow,
@@ -42,6 +45,7 @@ from firesteel.table.logical.plan import (
     SortedWindow,
     TableAggregate,
     TemporalJoin,
+    ToChangelog,
     UnionAll,
     Values,
     WindowTable,
@@ -232,6 +236,18 @@ class Planner(GroupPlanner, JoinPlanner, RankPlanner, OverPlanner):
         spec = CorrelateSpec(made_rows(plan.call, self._time_zone), plan.kept, schema, plan.kind == "LEFT")
         return self.stream(plan.input).transform(f"Correlate({plan.call.function})", spec, ColumnsType(schema))
 
+    def _to_changelog(self, plan: ToChangelog) -> DataStream:
+        schema = schema_of(plan)
+        spec = ToChangelogSpec(plan.codes, schema)
+        return self.stream(plan.input).transform("ToChangelog", spec, ColumnsType(schema))
+
+    def _from_changelog(self, plan: FromChangelog) -> DataStream:
+        if not inserts_only(plan.input):
+            raise SqlValidationError("FROM_CHANGELOG takes no updates: its input changes rows.")
+        schema = schema_of(plan)
+        spec = FromChangelogSpec(plan.place, plan.kinds, schema)
+        return self.stream(plan.input).transform("FromChangelog", spec, ColumnsType(schema))
+
     def _union(self, plan: UnionAll) -> DataStream:
         first, *others = (self.stream(branch) for branch in plan.branches)
         return first.union(*others)
@@ -261,6 +277,8 @@ _BUILDERS: dict[type[Plan], Callable[[Planner, Any], DataStream]] = {
     UnionAll: Planner._union,
     MatchRecognize: Planner._match,
     ReplicatePlan: Planner._replicate,
+    ToChangelog: Planner._to_changelog,
+    FromChangelog: Planner._from_changelog,
     WindowTable: Planner._window_table,
     OverWindow: Planner._over,
     SortedWindow: Planner._sorted_over,

@@ -15,6 +15,7 @@ from firesteel.runtime.operators.table.calc import (
     RowsToColumnsOperator,
     rows_of,
 )
+from firesteel.runtime.operators.table.changelogs import FromChangelogOperator, ToChangelogOperator
 from firesteel.runtime.operators.table.correlate import CorrelateOperator
 from firesteel.runtime.operators.table.first_row import FirstRowOperator
 from firesteel.runtime.operators.table.group_aggregate import GroupAggregateOperator
@@ -35,6 +36,7 @@ from firesteel.runtime.operators.table.specs import (
     ColumnsToRows,
     Correlate,
     FirstRow,
+    FromChangelog,
     GroupAggregate,
     IntervalJoin,
     Join,
@@ -46,6 +48,7 @@ from firesteel.runtime.operators.table.specs import (
     RowsToColumns,
     TableAggregate,
     TemporalJoin,
+    ToChangelog,
     Window,
     WindowAggregate,
 )
@@ -84,6 +87,8 @@ __all__ = [
     "ExpandOperator",
     "FirstRow",
     "FirstRowOperator",
+    "FromChangelog",
+    "FromChangelogOperator",
     "GroupAggregate",
     "GroupAggregateOperator",
     "IntervalJoin",
@@ -112,6 +117,8 @@ __all__ = [
     "TemporalJoinOperator",
     "TimeSort",
     "TimeSortOperator",
+    "ToChangelog",
+    "ToChangelogOperator",
     "UnpackRows",
     "UnpackRowsOperator",
     "Window",

@@ -23,6 +23,7 @@ __all__ = [
     "ColumnsToRows",
     "Correlate",
     "FirstRow",
+    "FromChangelog",
     "GroupAggregate",
     "IntervalJoin",
     "Join",
@@ -35,6 +36,7 @@ __all__ = [
     "RowsToColumns",
     "TableAggregate",
     "TemporalJoin",
+    "ToChangelog",
     "Window",
     "WindowAggregate",
 ]
@@ -322,6 +324,27 @@ class FirstRow:
 class Replicate:
     """Each row as often as its last column says, without that column. Kinds pass unchanged."""
 
+    schema: pa.Schema
+    """Of the result."""
+
+
+@dataclass(frozen=True)
+class ToChangelog:
+    """Each change as an insertion, with a code for its kind in front. Kinds without a code are left out."""
+
+    codes: tuple[str | None, ...]
+    """By kind."""
+    schema: pa.Schema
+    """Of the result."""
+
+
+@dataclass(frozen=True)
+class FromChangelog:
+    """Insertions as the changes that a column tells of, without that column."""
+
+    place: int
+    kinds: tuple[tuple[str, int], ...]
+    """Codes and the kinds that they mean. Another code ends the job."""
     schema: pa.Schema
     """Of the result."""
 

@@ -1,6 +1,7 @@
 """The relational tree: what a query does, with every name resolved and every type known."""
 
 from firesteel.table.logical.plan.base import OneInput, Plan, unique_names
+from firesteel.table.logical.plan.changelogs import FromChangelog, ToChangelog
 from firesteel.table.logical.plan.groups import Aggregate, Expand, TableAggregate
 from firesteel.table.logical.plan.joins import Join, LookupJoin, TemporalJoin
 from firesteel.table.logical.plan.relations import (
@@ -21,6 +22,7 @@ __all__ = [
     "Correlate",
     "Expand",
     "Filter",
+    "FromChangelog",
     "Join",
     "LookupJoin",
     "OneInput",
@@ -35,6 +37,7 @@ __all__ = [
     "SortedWindow",
     "TableAggregate",
     "TemporalJoin",
+    "ToChangelog",
     "UnionAll",
     "Values",
     "WindowTable",
