@@ -75,6 +75,7 @@ class RowInterval(Node):
     """``row_interval(n)``: so many rows."""
 
     count: Constant
+    rows: int
 
 
 def called(name: str, *args: Any, distinct: bool = False, clauses: tuple[Any, ...] = ()) -> Expression:

@@ -91,14 +91,14 @@ CURRENT_RANGE = Expression(Symbol("CURRENT_RANGE", span=NOWHERE))
 
 
 def row_interval(rows: int) -> Expression:
-    """So many rows, for the bounds of an over window.
+    """So many rows, for the bounds of an over window and for windows of rows.
 
     >>> row_interval(2)
     <Expression RowInterval>
     """
     count = node_of(rows)
     assert isinstance(count, Constant)
-    return Expression(RowInterval(count, span=NOWHERE))
+    return Expression(RowInterval(count, rows, span=NOWHERE))
 
 
 def col(name: str) -> Expression:

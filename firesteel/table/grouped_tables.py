@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from firesteel.errors import ProgramError
-from firesteel.table.expression import NOWHERE, Expression
+from firesteel.table.expression import NOWHERE, Expression, RowInterval
 from firesteel.table.logical.analytic_resolver import AnalyticResolver
 from firesteel.table.logical.expression_resolver import ExpressionResolver
 from firesteel.table.logical.expressions import Expression as Typed
@@ -14,11 +15,12 @@ from firesteel.table.logical.group_windows import GroupWindow as LogicalWindow
 from firesteel.table.logical.group_windows import group_window_table
 from firesteel.table.logical.grouping import AggregateResolver, aggregate_calls
 from firesteel.table.logical.over_windows import OverResolver
-from firesteel.table.logical.plan import Plan, Project
+from firesteel.table.logical.plan import Project
+from firesteel.table.logical.row_windows import rows_in_windows
 from firesteel.table.logical.scope import Scope
 from firesteel.table.row_operations import aggregated, flat_aggregated, with_names, wrapped_call
 from firesteel.table.select_fields import FieldExpansion, checked_names, name_of, named_node
-from firesteel.table.sql.errors import NotSupportedError
+from firesteel.table.sql.errors import NotSupportedError, SqlValidationError
 from firesteel.table.sql.syntax import FunctionCall, Name, Node, SelectItem
 from firesteel.table.window import GroupWindow, OverWindow
 
@@ -96,11 +98,29 @@ class WindowGroupedTable:
         resolver = ExpressionResolver(scope)
         time, keys = resolver.resolve(window.time), [resolver.resolve(key) for key, _ in inner_keys]
         streaming = self._table._env._streaming
+        if isinstance(window.spans[0], RowInterval):
+            return self._select_of_rows(time, inner_keys, fields)
         windows = group_window_table(plan, window.kind, time, window.spans, keys, window.time, None, streaming)
         part = LogicalWindow("WINDOW", (Name((window.name,), span=NOWHERE),))
         groups = AggregateResolver(windows, scope, [key for key, _ in inner_keys], None, window=part)
         nodes = [self._table._found(field) for field in fields]
         return self._table._with(_grouped(groups, inner_keys, nodes))
+
+    def _select_of_rows(
+        self, time: Typed, keys: Sequence[tuple[Node, str | None]], fields: Sequence[Expression]
+    ) -> Table:
+        """Where windows are of a number of rows."""
+        plan, window = self._table._plan, self._window
+        nodes = [self._table._found(field) for field in fields]
+        if any(call.args == (Name((window.name,), span=NOWHERE),) for call in aggregate_calls(tuple(nodes), _PARTS)):
+            raise SqlValidationError("A window of a number of rows has no start and no end, as in Flink.")
+        groups = AggregateResolver(plan, Scope.of(plan, None), [key for key, _ in keys], None)
+        chosen = _grouped(groups, keys, nodes)
+        first, last = window.spans[0], window.spans[-1]
+        assert isinstance(first, RowInterval)
+        assert isinstance(last, RowInterval)
+        windows = rows_in_windows(groups.plan(), plan, time, last.rows, first.rows, self._table._env._streaming)
+        return self._table._with(replace(chosen, input=windows))
 
     def aggregate(self, func: Any) -> WindowAggregatedTable:
         """What an aggregate function gives for each group and window. A ``select`` follows."""
@@ -169,7 +189,7 @@ class FlatAggregateTable(AggregatedTable):
     """The keys of groups and the rows that a table aggregate function gives for them."""
 
 
-def _grouped(resolver: AggregateResolver, keys: Sequence[tuple[Node, str | None]], fields: Sequence[Node]) -> Plan:
+def _grouped(resolver: AggregateResolver, keys: Sequence[tuple[Node, str | None]], fields: Sequence[Node]) -> Project:
     """Keys and aggregates of groups. ``*`` stands for the keys."""
     if not fields:
         raise ProgramError("select() takes one key or aggregate at least, got none.")

@@ -53,18 +53,21 @@ class _SlideWithSize:
 
     def every(self, slide: Expression) -> _WithSize:
         """How far apart the windows begin."""
-        return _WithSize("HOP", _span(slide), self._size)
+        span = _span(slide)
+        if isinstance(span, RowInterval) != isinstance(self._size, RowInterval):
+            raise ProgramError("The size and the slide of a window are both of time, or both of rows.")
+        return _WithSize("HOP", span, self._size)
 
 
 def _span(value: Expression) -> Node:
     node = node_of(value)
-    if isinstance(node, RowInterval):
-        raise ProgramError("Not supported yet: windows of a number of rows. Intervals are: lit(10).minutes.")
+    if isinstance(node, RowInterval) and node.rows < 1:
+        raise ProgramError(f"A window has one row at least, got row_interval({node.rows}).")
     return node
 
 
 class Tumble:
-    """Windows one behind the other.
+    """Windows one behind the other, of a length of time or of a number of rows (``row_interval(10)``).
 
     >>> from firesteel.table.expressions import col, lit
     >>> Tumble.over(lit(10).minutes).on(col("rowtime")).alias("w").name
@@ -78,7 +81,7 @@ class Tumble:
 
 
 class Slide:
-    """Windows of one length that begin at fixed distances, and may overlap.
+    """Windows of one length that begin at fixed distances, and may overlap; of time, or of rows (``row_interval(10)``).
 
     >>> from firesteel.table.expressions import col, lit
     >>> Slide.over(lit(10).minutes).every(lit(5).minutes).on(col("rowtime")).alias("w").kind
@@ -102,7 +105,10 @@ class Session:
     @classmethod
     def with_gap(cls, gap: Expression) -> _WithSize:
         """For how long no row came."""
-        return _WithSize("SESSION", _span(gap))
+        span = _span(gap)
+        if isinstance(span, RowInterval):
+            raise ProgramError("The gap of a session is a time: lit(10).minutes.")
+        return _WithSize("SESSION", span)
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,8 @@ OURS = {
 
 def declared(env: TableEnvironment, case: dict[str, Any], folder: Path) -> None:
     given = "".join(f", '{key}' = '{value}'" for key, value in case["options"].items())
+    # The zone of the process is one thing, that of the session another.
+    env.get_config().set_local_timezone("UTC")
     env.execute_sql(
         f"CREATE TABLE f ({case['columns']}) WITH ('connector' = 'filesystem', 'path' = '{folder}', "
         f"'format' = '{case['format']}'{given})"
