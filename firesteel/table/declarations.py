@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from firesteel.common.secret import is_secret_key, without_url_secrets
@@ -14,10 +14,11 @@ from firesteel.table.logical.plan import Plan, Project, Scan
 from firesteel.table.logical.scope import Scope
 from firesteel.table.sql.statement_secrets import masked_statement
 from firesteel.table.sql.statements import CreateTable
+from firesteel.table.sql.tokens import TokenKind, tokenize
 from firesteel.table.table_drafts import draft_of_statement, drafted, is_source_watermark
 from firesteel.table.types.data_types import MAX_LENGTH, DataType, VarBinaryType, VarCharType
 
-__all__ = ["declared_table", "show_create", "shown_options", "table_plan"]
+__all__ = ["declared_table", "quoted_columns", "show_create", "shown_options", "table_plan"]
 
 
 def declared_table(statement: CreateTable, text: str) -> DeclaredTable:
@@ -93,8 +94,9 @@ def show_create(found: CatalogObject, path: tuple[str, ...], temporary: bool, se
         comment = f"COMMENT {_quoted(found.comment)}\n" if found.comment else ""
         return f"{prefix} VIEW {name} (\n{columns}\n)\n{comment}AS {text if secrets else masked_statement(text)}\n"
     assert isinstance(found, DeclaredTable)
-    lines = [_column_line(column) for column in found.columns]
-    lines += [f"  WATERMARK FOR `{column}` AS {written}" for column, _, written in found.watermarks]
+    names = [column.name for column in found.columns]
+    lines = [_column_line(column, names) for column in found.columns]
+    lines += [f"  WATERMARK FOR `{name}` AS {quoted_columns(written, names)}" for name, _, written in found.watermarks]
     if found.primary_key:
         key = ", ".join(f"`{column}`" for column in found.primary_key)
         constraint = found.key_name or "PK_" + "_".join(found.primary_key)
@@ -110,13 +112,37 @@ def show_create(found: CatalogObject, path: tuple[str, ...], temporary: bool, se
     return f"{text}WITH (\n{options}\n)\n"
 
 
-def _column_line(column: ColumnDefinition) -> str:
+def _column_line(column: ColumnDefinition, names: Sequence[str]) -> str:
     line = f"  `{column.name}` "
     if column.computed is not None:
-        line += f"AS {column.computed_text}"
+        line += f"AS {quoted_columns(column.computed_text or '', names)}"
     else:
         line += _sql_type(column.type)
         if column.metadata is not None:
             line += " METADATA" + (f" FROM {_quoted(column.metadata)}" if column.metadata != column.name else "")
             line += " VIRTUAL" if column.virtual else ""
     return line + (f" COMMENT {_quoted(column.comment)}" if column.comment else "")
+
+
+_OPERATORS = frozenset(["+", "-", "*", "/", "%", "=", "<>", "!=", "<", ">", "<=", ">=", "||"])
+
+
+def quoted_columns(expression: str, columns: Sequence[str]) -> str:
+    """An expression as Flink shows it: columns in backticks, one space around operators.
+
+    >>> quoted_columns("upper(name)||'name'", ["name"])
+    "upper(`name`) || 'name'"
+    """
+    shown, end, after_value = "", 0, False
+    for token in tokenize(expression)[:-1]:
+        written = expression[token.span.start : token.span.end]
+        is_field = shown.endswith(".") and token.kind in (TokenKind.WORD, TokenKind.QUOTED_NAME)
+        is_call = expression[token.span.end :].lstrip().startswith("(")
+        if is_field or (token.kind is TokenKind.WORD and token.text in columns and not is_call):
+            written = f"`{token.text}`"
+        binary = after_value and written in _OPERATORS
+        if shown and (token.span.start > end or binary) and not shown.endswith(" "):
+            shown += " "
+        shown += f"{written} " if binary or written == "," else written
+        end, after_value = token.span.end, written not in _OPERATORS and written not in ("(", "[", ",")
+    return shown

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from firesteel.common.types import Row
 from firesteel.table.catalog.tables import CatalogObject, ColumnDefinition, DeclaredTable, View
-from firesteel.table.declarations import table_plan
+from firesteel.table.declarations import quoted_columns, table_plan
 from firesteel.table.logical.time_attributes import ROWTIME, time_attribute
-from firesteel.table.sql.tokens import TokenKind, tokenize
 from firesteel.table.table_result import TableResult
 from firesteel.table.types.data_types import MAX_LENGTH, BooleanType, RowType, VarCharType
 
-__all__ = ["described", "quoted_columns"]
+__all__ = ["described"]
 
 _TEXT = VarCharType(MAX_LENGTH)
 _NAMES = ["name", "type", "null", "key", "extras", "watermark"]
@@ -60,30 +57,6 @@ def _times(found: CatalogObject, streaming: bool) -> list[str]:
     plan = table_plan(found, ("",)) if isinstance(found, DeclaredTable) else found.plan
     kinds = [time_attribute(plan, index) for index in range(len(plan.names))]
     return [f" *{kind.upper()}*" if kind is not None and (streaming or kind != ROWTIME) else "" for kind in kinds]
-
-
-_OPERATORS = frozenset(["+", "-", "*", "/", "%", "=", "<>", "!=", "<", ">", "<=", ">=", "||"])
-
-
-def quoted_columns(expression: str, columns: Sequence[str]) -> str:
-    """An expression as Flink shows it: columns in backticks, one space around operators.
-
-    >>> quoted_columns("upper(name)||'name'", ["name"])
-    "upper(`name`) || 'name'"
-    """
-    shown, end, after_value = "", 0, False
-    for token in tokenize(expression)[:-1]:
-        written = expression[token.span.start : token.span.end]
-        is_field = shown.endswith(".") and token.kind in (TokenKind.WORD, TokenKind.QUOTED_NAME)
-        is_call = expression[token.span.end :].lstrip().startswith("(")
-        if is_field or (token.kind is TokenKind.WORD and token.text in columns and not is_call):
-            written = f"`{token.text}`"
-        binary = after_value and written in _OPERATORS
-        if shown and (token.span.start > end or binary) and not shown.endswith(" "):
-            shown += " "
-        shown += f"{written} " if binary or written == "," else written
-        end, after_value = token.span.end, written not in _OPERATORS and written not in ("(", "[", ",")
-    return shown
 
 
 def _blank(row: Row) -> Row:

@@ -463,7 +463,9 @@ class TableEnvironment(FunctionNames):
                 declared, fitted = fitted_for(table, full, plan)
                 if batch.written(declared, fitted):
                     continue
-                planner = batch.planner(env)
+                if not pending:
+                    # One for all: it numbers the sinks of a table.
+                    planner = batch.planner(env)
             write_to(table, full, plan, planner, self._config, insert.on_conflict)
             pending += 1
         if not pending:
@@ -494,7 +496,8 @@ class TableEnvironment(FunctionNames):
 
     def _inserted(self, targets: list[str], client: JobClient | None) -> TableResult:
         row_type = RowType.of(targets, [BigIntType(is_nullable=False)] * len(targets))
-        return TableResult(row_type, rows=[Row(*[-1] * len(targets))], client=client, plain="-1")
+        none = [-1] * len(targets)
+        return TableResult(row_type, rows=[Row(*none)], client=client, plain=", ".join(map(str, none)))
 
     def _explain(self, plans: Sequence[Plan], details: Sequence[Any] = (), inserts: Sequence[Insertion] = ()) -> str:
         self._check_settings()

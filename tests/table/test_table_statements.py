@@ -44,8 +44,8 @@ def test_like_takes_all_and_overwrites_options(base: TableEnvironment) -> None:
     base.execute_sql("CREATE TABLE other (more STRING) COMMENT 'o' WITH ('number-of-rows' = '5') LIKE base")
     assert shown(base, "other") == (
         "CREATE TABLE `default_catalog`.`default_database`.`other` (\n  `id` BIGINT NOT NULL,\n  `at` TIMESTAMP(3),\n"
-        "  `twice` AS id * 2,\n  `more` VARCHAR(2147483647),\n"
-        "  WATERMARK FOR `at` AS at - INTERVAL '1' SECOND,\n"
+        "  `twice` AS `id` * 2,\n  `more` VARCHAR(2147483647),\n"
+        "  WATERMARK FOR `at` AS `at` - INTERVAL '1' SECOND,\n"
         "  CONSTRAINT `PK_id` PRIMARY KEY (`id`) NOT ENFORCED\n)\nCOMMENT 'o'\n"
         "WITH (\n  'connector' = 'datagen',\n  'number-of-rows' = '5'\n)\n"
     )
@@ -55,7 +55,7 @@ def test_like_leaves_out_what_is_excluded(base: TableEnvironment) -> None:
     base.execute_sql("CREATE TABLE other WITH ('connector' = 'print') LIKE base (EXCLUDING ALL)")
     assert columns(base, "other") == [("id", "BIGINT"), ("at", "TIMESTAMP(3)")]
     base.execute_sql("CREATE TABLE third (twice AS id + 1) LIKE base (OVERWRITING GENERATED EXCLUDING WATERMARKS)")
-    assert "AS id + 1" in shown(base, "third")
+    assert "AS `id` + 1" in shown(base, "third")
     assert "WATERMARK" not in shown(base, "third")
 
 
@@ -102,7 +102,7 @@ def test_alter_table(base: TableEnvironment) -> None:
         base.execute_sql(f"ALTER TABLE {'base'} {statement}")
     assert shown(base, "renamed") == (
         "CREATE TABLE `default_catalog`.`default_database`.`renamed` (\n  `id` BIGINT NOT NULL,\n"
-        "  `n` INT NOT NULL COMMENT 'why',\n  `at` TIMESTAMP(3),\n  `title` VARCHAR(10),\n  `m` AS n + 1,\n"
+        "  `n` INT NOT NULL COMMENT 'why',\n  `at` TIMESTAMP(3),\n  `title` VARCHAR(10),\n  `m` AS `n` + 1,\n"
         "  CONSTRAINT `PK_id_n` PRIMARY KEY (`id`, `n`) NOT ENFORCED\n)\n"
         "WITH (\n  'connector' = 'datagen',\n  'rows-per-second' = '1'\n)\n"
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from firesteel.errors import FailureKind, ProgramError
+from firesteel.table.functions.other_names import OTHER_FUNCTIONS
 from firesteel.table.functions.registry import Function, find, near
 from firesteel.table.logical.expressions import Call, Expression, Literal
 from firesteel.table.types.data_types import (
@@ -113,9 +114,11 @@ def bind(name: str, args: Sequence[Expression]) -> Call:
     return Call(function.name, tuple(fitted), function.result(fitted))
 
 
-def unknown_function(name: str) -> FunctionError:
+def unknown_function(name: str, others: Collection[str] = ()) -> FunctionError:
     """The error about a name that no function has, with names that are written much like it."""
-    found = near(name)
+    if name.upper() in OTHER_FUNCTIONS:
+        return FunctionError(f"There is no function {name}. In Flink's SQL it is {OTHER_FUNCTIONS[name.upper()]}.")
+    found = near(name, others)
     return FunctionError(f"There is no function {name}." + (f" Did you mean {' or '.join(found)}?" if found else ""))
 
 

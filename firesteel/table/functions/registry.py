@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -94,6 +94,7 @@ def names() -> list[str]:
     return sorted(_FUNCTIONS)
 
 
-def near(name: str) -> list[str]:
-    """Names that are written much like this one."""
-    return difflib.get_close_matches(name.upper(), [each for each in _FUNCTIONS if each[0].isalpha()], 3, 0.7)
+def near(name: str, others: Iterable[str] = ()) -> list[str]:
+    """Names that are written much like this one, of functions and others."""
+    known = [*(each for each in _FUNCTIONS if each[0].isalpha()), *others]
+    return difflib.get_close_matches(name.upper(), known, 3, 0.7)

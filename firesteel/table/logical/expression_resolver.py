@@ -379,7 +379,7 @@ class ExpressionResolver:
         name = _ALIASES.get(name, name)
         if find(name) is None and name != "TYPEOF":
             # Told before anything is said about the arguments.
-            raise self.invalid(node, str(unknown_function(name)))
+            raise self.invalid(node, str(unknown_function(name, KNOWN_AGGREGATES)))
         return self.call(node, name, [self.resolve(argument) for argument in node.args])
 
     def _user_function(self, node: syntax.FunctionCall) -> Expression:

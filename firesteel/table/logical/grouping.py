@@ -158,7 +158,7 @@ class AggregateResolver(ExpressionResolver):
         if name == "COUNT" and not args and not stars:
             raise self.invalid(node, "COUNT takes an argument: COUNT(*) counts rows.")
         if len(args) > 1 and name == "COUNT":
-            raise self.invalid(node, f"COUNT takes one argument, as in Flink, got {len(args)}: COUNT(*) counts all rows.")
+            raise self.invalid(node, f"COUNT takes one argument, as in Flink, got {len(args)}. COUNT(*) counts rows.")
         chosen = self._inner.condition(node.filter, "FILTER") if node.filter is not None else None
         if name == "COUNT" and args and not node.distinct and not args[0].type.is_nullable:
             # Nothing to look at: all rows count.

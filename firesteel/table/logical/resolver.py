@@ -11,7 +11,7 @@ from firesteel.table.logical.expression_resolver import ExpressionResolver
 from firesteel.table.logical.expressions import Call, Expression
 from firesteel.table.logical.first_rows import first_rows
 from firesteel.table.logical.group_windows import GROUP_WINDOWS, GroupWindow, group_window_table
-from firesteel.table.logical.grouping import AggregateResolver, has_aggregates, has_over
+from firesteel.table.logical.grouping import AggregateResolver, aggregate_calls, has_aggregates, has_over
 from firesteel.table.logical.grouping_sets import grouping_sets
 from firesteel.table.logical.over_windows import OverResolver
 from firesteel.table.logical.plan import Filter, Plan, Project, Sort, SortOrder, Values, unique_names
@@ -32,6 +32,9 @@ __all__ = ["QueryResolver", "TableLookup", "renamed"]
 
 WithOthers = Callable[[Sequence[syntax.Node]], Plan]
 """A SELECT with more columns behind its own."""
+
+
+_PLACES = ("ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE", "LAG", "LEAD")
 
 
 class QueryResolver(RelationResolver):
@@ -153,6 +156,10 @@ class QueryResolver(RelationResolver):
             if has_aggregates(node.where):
                 raise self._invalid(node.where, "WHERE has no aggregates: HAVING filters groups.")
             plan = filtered(plan, self._resolver(scope).condition(node.where, "WHERE"), self._text)
+        for call in aggregate_calls(node.items):
+            if call.name.parts[-1].upper() in _PLACES and call.user is None:
+                name = call.name.parts[-1].upper()
+                raise self._invalid(call, f"{name} needs the window that it is over: OVER (PARTITION BY a ORDER BY b).")
         grouped = node.group_by is not None or node.having is not None or any(map(has_aggregates, node.items))
         if not grouped:
             plan = self._projected(node, plan, scope)

@@ -131,10 +131,10 @@ class Scope:
                 f"There is no column {parts[1]} in {parts[0]}.{near_names(parts[1], own)}{_listed(own)}"
             )
         if len(parts) > 1:
-            known = ", ".join(sorted(qualifiers))
-            return UnknownNameError(
-                f"There is no table {parts[0]} in FROM.{near_names(parts[0], qualifiers)} It has {known}."
-            )
+            known = f"It has {', '.join(sorted(qualifiers))}."
+            if not qualifiers:
+                known = f"What stands there has no name: (SELECT ...) AS {parts[0]} gives it one."
+            return UnknownNameError(f"There is no table {parts[0]} in FROM.{near_names(parts[0], qualifiers)} {known}")
         return UnknownNameError(f"There is no column {parts[0]}.{near_names(parts[0], names)}{_listed(list(names))}")
 
 

@@ -47,8 +47,12 @@ def window_table(
         if parameter not in given or parameter not in parameters:
             raise invalid(call, f"{name} takes {', '.join(parameters)}; {parameter} is missing or unknown.")
     data, column = given["DATA"], given["TIMECOL"]
-    if not isinstance(data, syntax.TableArgument) or not isinstance(column, syntax.Descriptor):
-        raise invalid(call, f"{name}(TABLE t, DESCRIPTOR(time), ...) takes a table and its time column.")
+    if not isinstance(data, syntax.TableArgument):
+        meant = data if isinstance(data, syntax.Name) else "t"
+        raise invalid(data, f"{name} takes a table first, which is written TABLE {meant}.")
+    if not isinstance(column, syntax.Descriptor):
+        meant = column if isinstance(column, syntax.Name) else "time"
+        raise invalid(column, f"{name} takes its time column as DESCRIPTOR({meant}).")
     plan = tables(data)
     if data.partition and name != "SESSION":
         raise invalid(data.partition[0], f"{name} takes no PARTITION BY: its windows are the same for all rows.")

@@ -102,6 +102,12 @@ RESERVED = frozenset(
 """Words that are no names, unless they stand in backticks. Flink reserves more; what it reserves without need is a name
 here."""
 
+_SIGNS_MEANT = {
+    "&": " Conditions are combined with AND.",
+    "|": " Conditions are combined with OR.",
+    ":": " CAST(a AS type) converts a value.",
+}
+
 _MOST_NESTED = 80
 Item = TypeVar("Item")
 
@@ -186,14 +192,40 @@ class Cursor:
         reserved = ""
         if self.token.upper in RESERVED and self._looks_like_name(expected):
             reserved = f" {self.token.upper} is reserved: as a name it is written `{self.token.text}`."
-        return SqlParseError(f"Expected {shown}, got {self.token}.{near}{reserved}", self.text, at or self.here)
+        meant = reserved or near or self._meant(expected)
+        return SqlParseError(f"Expected {shown}, got {self.token}.{meant}", self.text, at or self.here)
+
+    def _meant(self, expected: tuple[str, ...]) -> str:
+        """What was probably meant, of what is often written by mistake."""
+        got, before = self.token.upper or self.token.text, self.peek(-1) if self._at else None
+        behind = "" if before is None else before.upper
+        if "an expression" in expected:
+            if behind == "," and (self.is_kind(TokenKind.END) or got == ")" or got in RESERVED):
+                return " The comma before it is one too many."
+            if behind == got == "=":
+                return " Two values are compared with one =."
+            if behind == "LIKE" and got == "%":
+                return " A pattern stands in quotes: '%a%'."
+            if got == "INTERVAL" and self.peek().kind is TokenKind.NUMBER:
+                return f" The number stands in quotes: INTERVAL '{self.peek().text}' {self.peek(2).upper}."
+        if "the end of the statement" in expected:
+            if got == ")":
+                return " No ( is open here."
+            if "ILIKE" in (behind, got):
+                return " UPPER(a) LIKE 'A%' does not care about capital letters."
+            if behind == "TOP" and self.is_kind(TokenKind.NUMBER):
+                return f" LIMIT {self.token.text} at the end takes the first rows."
+            return _SIGNS_MEANT.get(got, "")
+        if self.is_kind(TokenKind.WORD) and any("in quotes" in each for each in expected):
+            return f" Write '{self.token.text}'."
+        return ""
 
     def _looks_like_name(self, expected: tuple[str, ...]) -> bool:
         """Whether a reserved word stands where a column or table would."""
         if "an expression" in expected:
             following = self.peek()
             return following.kind is TokenKind.END or following.upper in (",", ".", ")", "=", "FROM", "AS")
-        return any("name" in each for each in expected)
+        return any("name" in each or each.startswith("a table,") for each in expected)
 
     def error(self, message: str, at: Span) -> SqlParseError:
         """An error at a place."""
@@ -252,5 +284,6 @@ class Cursor:
         """One or more in parentheses."""
         self.expect_sign("(")
         found = self.listed(item)
-        self.expect_sign(")")
+        if self.sign(")") is None:
+            raise self.failure(",", ")")
         return found

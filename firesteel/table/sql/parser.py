@@ -118,6 +118,9 @@ class Parser(TableParser):
         while self.sign(";"):
             pass
         if not self.is_kind(TokenKind.END):
+            if self.is_word("GROUP") or self.is_word("ORDER"):
+                self.advance()
+                raise self.failure("BY")
             # SELECT a FORM t: a column with another name, and then nothing that could follow.
             misspelt = near_names(self.peek(-1).text, _CLAUSES) if self.peek(-1).upper not in _CLAUSES else ""
             if misspelt and self.peek(-1).kind is TokenKind.WORD:
@@ -349,7 +352,8 @@ class Parser(TableParser):
         elif self.word("MODULES"):
             names = tuple(self.listed(self.identifier))
             return UseModules(names, span=self.since(start))
-        return Use(kind, self.name("a name"), span=self.since(start))
+        what = "the name of a catalog" if kind == "CATALOG" else "the name of a database or CATALOG or MODULES"
+        return Use(kind, self.name(what), span=self.since(start))
 
     def _set(self) -> Statement:
         start = self.here

@@ -56,6 +56,8 @@ class QueryParser(ExpressionParser):
     def _cte(self) -> Cte:
         start = self.here
         name = self.identifier()
+        if self.is_sign("(") and self.peek().upper in ("SELECT", "VALUES", "WITH"):
+            raise self.failure("AS")
         columns = tuple(self.enclosed(self.identifier)) if self.is_sign("(") else ()
         self.expect_word("AS")
         self.expect_sign("(")

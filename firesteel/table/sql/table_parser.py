@@ -41,7 +41,8 @@ class TableParser(PatternParser):
             found.append((key, self.string("the option's value in quotes")))
             if not self.sign(","):
                 break
-        self.expect_sign(")")
+        if self.sign(")") is None:
+            raise self.failure(",", ")")
         return tuple(found)
 
     def comment(self) -> str | None:

@@ -61,6 +61,9 @@ _PATTERN = re.compile(
 _UNICODE = re.compile(r"\\(?:([0-9A-Fa-f]{4})|\+([0-9A-Fa-f]{6})|(\\))")
 
 
+_OTHER_QUOTES = '"\u2018\u2019\u201c\u201d\u201e\u00b4'
+
+
 def tokenize(text: str) -> list[Token]:
     """All tokens; the last one is the end.
 
@@ -72,7 +75,9 @@ def tokenize(text: str) -> list[Token]:
     while at < size:
         match = _PATTERN.match(text, at)
         if match is None:
-            raise SqlParseError(f"{text[at]!r} has no meaning here.", text, Span(at, at + 1))
+            quotes = " Texts stand in single quotes ('Rome'), names in backticks (`city`)."
+            meant = quotes if text[at] in _OTHER_QUOTES else ""
+            raise SqlParseError(f"{text[at]!r} has no meaning here.{meant}", text, Span(at, at + 1))
         kind, end = match.lastgroup, match.end()
         span = Span(at, end)
         if kind == "comment":
@@ -141,7 +146,10 @@ def _quoted(text: str, at: int, quote: str, what: str) -> tuple[str, int]:
     while True:
         end = text.find(quote, at)
         if end < 0:
-            raise SqlParseError(f"{what} has no end: {quote} is missing.", text, Span(start - 1, start))
+            inside = (
+                " A quote inside a text is written twice: 'It''s'." if quote == "'" and text.count(quote) > 1 else ""
+            )
+            raise SqlParseError(f"{what} has no end: {quote} is missing.{inside}", text, Span(start - 1, start))
         parts.append(text[at:end])
         if not text.startswith(quote, end + 1):
             return quote.join(parts), end + 1

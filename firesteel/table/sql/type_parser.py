@@ -67,6 +67,26 @@ _NAMES = [
 ]
 _UNITS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 
+_OTHER_TYPES = {
+    "BLOB": "BYTES",
+    "BOOL": "BOOLEAN",
+    "BYTEA": "BYTES",
+    "DATETIME": "TIMESTAMP",
+    "FLOAT64": "DOUBLE",
+    "INT64": "BIGINT",
+    "INT8": "TINYINT",
+    "JSON": "STRING",
+    "LONG": "BIGINT",
+    "NUMBER": "DECIMAL",
+    "NVARCHAR": "STRING",
+    "REAL": "FLOAT",
+    "SHORT": "SMALLINT",
+    "TEXT": "STRING",
+    "TIMESTAMPTZ": "TIMESTAMP_LTZ",
+    "UUID": "STRING",
+}
+"""Types of other databases, and what has their place in Flink."""
+
 
 class TypeParser(Cursor):
     """Reads types."""
@@ -106,6 +126,8 @@ class TypeParser(Cursor):
     def type_failure(self) -> SqlParseError:
         """An error that offers types."""
         near = near_names(self.token.text, _NAMES) if self.is_kind(TokenKind.WORD) else ""
+        if self.token.upper in _OTHER_TYPES:
+            near = f" Flink's type for it is {_OTHER_TYPES[self.token.upper]}."
         return SqlParseError(f"Expected a type, got {self.token}.{near}", self.text, self.here)
 
     def _named_type(self, name: str) -> DataType:
