@@ -11,6 +11,7 @@ from conftest import environment
 from firesteel.errors import ConfigurationError
 from firesteel.table import TableConfig
 from firesteel.table.types.time_zones import checked_zone, clock_of, machine_zone
+from firesteel.table.udf import udf
 
 
 def test_the_machines_zone_is_that_of_tz(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,3 +54,17 @@ def test_distances_from_utc() -> None:
     frame = env.sql_query("SELECT TO_TIMESTAMP_LTZ(0, 3) AS t, HOUR(TO_TIMESTAMP_LTZ(0, 3)) AS h").to_pandas()
     assert frame["t"][0].utcoffset() == datetime.timedelta(hours=-3, minutes=-30)
     assert frame["h"].tolist() == [20]
+
+
+def test_moments_of_functions_without_a_zone_are_of_utc() -> None:
+    """As in PyFlink, wherever the machine is."""
+    env = environment(**{"table.local-time-zone": "Asia/Tokyo"})
+    six = datetime.datetime(2024, 3, 10, 6)
+    kind = "TIMESTAMP_LTZ(3)"
+    env.create_temporary_function("general", udf(lambda n: six, result_type=kind))
+    env.create_temporary_function("pandas", udf(lambda n: n.map(lambda _: six), result_type=kind, func_type="pandas"))
+    env.create_temporary_function("told", udf(lambda moment: str(moment), result_type="STRING"))
+    query = "SELECT CAST(general(1) AS STRING), CAST(pandas(1) AS STRING), told(general(1))"
+    with env.execute_sql(query).collect() as rows:
+        (row,) = rows
+    assert list(row) == ["2024-03-10 15:00:00.000"] * 2 + ["2024-03-10 15:00:00+09:00"]

@@ -108,7 +108,7 @@ class UserFunction:
         else:
             results = self._results(evaluate, lists, rows)
         try:
-            return values_to_column(results, self.result_type, zone)
+            return values_to_column(results, self.result_type)
         except MisfitError as error:
             raise self.misfit(error, results, lists) from None
 
@@ -144,9 +144,9 @@ class UserFunction:
             raise TypeMismatchError(
                 f"The pandas function {self.name} ({self.place}) got {rows} rows and gave {len(result)} values."
             )
-        return self.array_of_series(result, zone)
+        return self.array_of_series(result)
 
-    def array_of_series(self, result: Any, zone: str) -> pa.Array:
+    def array_of_series(self, result: Any) -> pa.Array:
         """The column that a Series, or a DataFrame of a row's fields, stands for."""
         import pandas as pd
 
@@ -158,22 +158,23 @@ class UserFunction:
                     f"{short_repr(list(result.columns), 80)}, its type is {kind}."
                 )
             fields = [
-                self._series_array(result[name], each.data_type, zone)
+                self._series_array(result[name], each.data_type)
                 for name, each in zip(result.columns, kind.fields, strict=True)
             ]
             return pa.StructArray.from_arrays(fields, fields=list(arrow_type(kind)))
-        return self._series_array(result, kind, zone)
+        return self._series_array(result, kind)
 
-    def _series_array(self, series: Any, kind: DataType, zone: str) -> pa.Array:
+    def _series_array(self, series: Any, kind: DataType) -> pa.Array:
         wanted = arrow_type(kind)
         if isinstance(kind, LocalZonedTimestampType) and getattr(series.dt, "tz", None) is None:
-            series = series.dt.tz_localize(zone)
+            # As in PyFlink, and as elements of a program: without a zone it is a time of UTC.
+            series = series.dt.tz_localize("UTC")
         try:
             found = pa.Array.from_pandas(series, type=wanted)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             try:
                 # Lists of rows, dicts and the like: one by one.
-                return values_to_column([None if _missing(each) else each for each in series], kind, zone)
+                return values_to_column([None if _missing(each) else each for each in series], kind)
             except (MisfitError, pa.ArrowException, TypeError, ValueError):
                 raise TypeMismatchError(
                     f"The pandas function {self.name} ({self.place}) gave a Series of {series.dtype}, its type is "
@@ -225,7 +226,7 @@ class UserFunction:
         for index, field in enumerate(row_type.fields):
             values = [each[index] for each in fields]
             try:
-                columns.append(values_to_column(values, field.data_type, zone))
+                columns.append(values_to_column(values, field.data_type))
             except MisfitError as error:
                 raise self.misfit(error, values, lists, places) from None
         return columns

@@ -150,7 +150,7 @@ _NUMBERS = frozenset((int, float))
 _NONE = type(None)
 
 
-def values_to_column(values: Sequence[Any], kind: DataType, zone: str = "UTC") -> pa.Array:
+def values_to_column(values: Sequence[Any], kind: DataType) -> pa.Array:
     """What a function gave as a column; :class:`MisfitError` has the first value that is of another type.
 
     >>> from firesteel.table.types import DataTypes
@@ -175,7 +175,7 @@ def values_to_column(values: Sequence[Any], kind: DataType, zone: str = "UTC") -
         exact = frozenset()
     prepared: Sequence[Any] = values
     if not found <= exact:
-        convert = stored_value(kind, zone)
+        convert = stored_value(kind)
         prepared = [None if value is None else convert(value) for value in values]
     try:
         return pa.array(prepared, wanted)
@@ -200,7 +200,7 @@ def _checked(kind: DataType, accepted: tuple[type, ...], make: Convert | None = 
     return convert
 
 
-def stored_value(kind: DataType, zone: str = "UTC") -> Convert:
+def stored_value(kind: DataType) -> Convert:
     """What makes of a value that a function gave the one that Arrow takes. It is not called for None."""
     if isinstance(kind, BooleanType):
         return _checked(kind, (bool, np.bool_, int), bool)
@@ -226,23 +226,23 @@ def stored_value(kind: DataType, zone: str = "UTC") -> Convert:
     if isinstance(kind, TimestampType):
         return _checked(kind, (datetime.datetime,), lambda value: value.replace(tzinfo=None))
     if isinstance(kind, LocalZonedTimestampType):
-        there = clock_of(zone)
+        # As in PyFlink, and as elements of a program: without a zone it is a time of UTC.
         return _checked(
-            kind, (datetime.datetime,), lambda value: value if value.tzinfo else value.replace(tzinfo=there)
+            kind, (datetime.datetime,), lambda value: value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
         )
     if isinstance(kind, DayTimeIntervalType):
         return _checked(kind, (datetime.timedelta,))
     if isinstance(kind, ArrayType):
-        inner = _or_null(kind.element_type, zone)
+        inner = _or_null(kind.element_type)
         return _checked(kind, (list, tuple, np.ndarray, ListView), lambda value: [inner(each) for each in value])
     if isinstance(kind, MapType):
-        key, item = _or_null(kind.key_type, zone), _or_null(kind.value_type, zone)
+        key, item = _or_null(kind.key_type), _or_null(kind.value_type)
         return _checked(kind, (dict, MapView), lambda value: [(key(k), item(v)) for k, v in value.items()])
     if isinstance(kind, MultisetType):
-        element = _or_null(kind.element_type, zone)
+        element = _or_null(kind.element_type)
         return _checked(kind, (dict,), lambda value: [(element(k), int(v)) for k, v in value.items()])
     if isinstance(kind, RowType):
-        return _row(kind, zone)
+        return _row(kind)
     return lambda value: value
 
 
@@ -252,14 +252,14 @@ def _within(value: int, least: int, most: int) -> int:
     raise ValueError(value)
 
 
-def _or_null(kind: DataType, zone: str) -> Convert:
-    convert = stored_value(kind, zone)
+def _or_null(kind: DataType) -> Convert:
+    convert = stored_value(kind)
     return lambda value: None if value is None else convert(value)
 
 
-def _row(kind: RowType, zone: str) -> Convert:
+def _row(kind: RowType) -> Convert:
     names = kind.field_names()
-    converts = [_or_null(each.data_type, zone) for each in kind.fields]
+    converts = [_or_null(each.data_type) for each in kind.fields]
 
     def convert(value: Any) -> Any:
         if isinstance(value, Row):

@@ -69,7 +69,7 @@ class _Aggregate:
             return None
         kind = self.user.result_type
         if self._convert is None:
-            self._convert = stored_value(kind, self._zone)
+            self._convert = stored_value(kind)
         try:
             ready = self._convert(result)
         except MisfitError as error:
@@ -142,7 +142,7 @@ class GeneralAggregate(_Aggregate):
         if kind is None:
             return pa.array([None if each is None else pickle.dumps(each, 5) for each in accumulators], pa.binary())
         try:
-            return values_to_column(accumulators, kind.nullable(), self._zone)
+            return values_to_column(accumulators, kind.nullable())
         except MisfitError as error:
             raise TypeMismatchError(
                 f"The accumulator of {self.user.name} ({self.user.place}) is declared as {kind}: expected "
