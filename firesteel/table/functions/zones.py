@@ -37,6 +37,7 @@ def later_moment(local: datetime.datetime, zone: datetime.tzinfo) -> datetime.da
     """A time of a zone as Java's calendars read it: of the two in an hour that a clock shows twice the second counts,
     and one that a clock change leaves out is moved on.
 
+    >>> from zoneinfo import ZoneInfo
     >>> later_moment(datetime.datetime(2024, 11, 3, 1, 30), ZoneInfo("America/New_York")).utcoffset()
     datetime.timedelta(days=-1, seconds=68400)
     """
