@@ -1,11 +1,12 @@
 """Runs the sessions of a file such as ``tests/table/sessions_by_pyflink.json`` with PyFlink and notes what they print.
 
-    python tools/record_sessions.py tests/table/sessions_by_pyflink.json [--check] [NAME ...]
+    PYTHONPATH=tests/table python tools/record_sessions.py tests/table/sessions_by_pyflink.json [--check] [NAME ...]
 
-in an environment with ``apache-flink==2.3.0``. A session has an environment of its own: ``name``, ``mode`` (streaming
-unless it is there), ``zone`` (what TZ is; UTC unless it is there), ``settings`` and the ``sql`` of its statements are
-written by hand; what each prints, or why it is refused, is what this adds. ``--check`` only compares; names choose
-sessions.
+in an environment with ``apache-flink==2.3.0``; ``tests/table`` has the functions that sessions name. A session has an
+environment of its own: ``name``, ``mode`` (streaming unless it is there), ``zone`` (what TZ is; UTC unless it is
+there), ``settings`` and the ``sql`` of its statements are written by hand; what each prints, or why it is refused, is
+what this adds. ``SET``, a statement of Flink's SQL client, sets the environment's setting. ``--check`` only compares;
+names choose sessions.
 """
 
 from __future__ import annotations
