@@ -58,6 +58,6 @@ class StatementSet:
         """Makes them part of the stream program around the tables, whose ``execute()`` runs them, and forgets them."""
         self._env._attach(self._taken())
 
-    def _taken(self) -> list[tuple[str | TableDescriptor, Plan, bool | Overwrite]]:
+    def _taken(self) -> list[Insertion]:
         inserts, self._inserts = self._inserts, []
         return inserts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ from firesteel.table.changelog_mode import ChangelogMode
 from firesteel.table.declarations import table_plan
 from firesteel.table.environment_settings import MODE, EnvironmentSettings, is_streaming
 from firesteel.table.functions.binding import bind
+from firesteel.table.insertions import Insertion
 from firesteel.table.logical.expressions import Expression as Typed
 from firesteel.table.logical.plan import Plan, Project, Scan
 from firesteel.table.physical.changelog import inserts_only
@@ -301,14 +302,15 @@ class StreamTableEnvironment(TableEnvironment):
         with self._alone():
             return super()._insert(inserts)
 
-    def _attach(self, inserts: Any) -> None:
+    def _attach(self, inserts: Sequence[Insertion]) -> None:
+        self._check_settings()
         planner = self._stream_planner()
-        for path, plan, overwrite in inserts:
-            if overwrite:
+        for insert in inserts:
+            if insert.overwrite:
                 raise ProgramError("INSERT OVERWRITE replaces files when its own job has ended: execute() runs it.")
-            set_async_options(plan, self._config.get_configuration())
-            full, table = self._target(path, plan)
-            write_to(table, full, plan, planner, self._config)
+            set_async_options(insert.plan, self._config.get_configuration())
+            full, table = self._target(insert.target, insert.plan)
+            write_to(table, full, insert.plan, planner, self._config, insert.on_conflict)
 
 
 @dataclass(frozen=True)

@@ -481,7 +481,7 @@ class TableEnvironment(FunctionNames):
                 each.replace()
         return self._inserted(targets, client)
 
-    def _attach(self, inserts: Sequence[tuple[str | TableDescriptor, Plan, bool | Overwrite]]) -> None:
+    def _attach(self, inserts: Sequence[Insertion]) -> None:
         raise ProgramError("attach_as_datastream() needs a stream program around the tables: StreamTableEnvironment.")
 
     def _target(self, path: str | TableDescriptor, plan: Plan) -> tuple[str, CatalogObject]:
