@@ -80,7 +80,16 @@ def started_beside(folder: Path, python: str, variables: Mapping[str, str]) -> s
             # Ctrl-C is for the driver.
             process_group=0,
         )
+        atexit.register(_end, _servers[folder])
     return launcher
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """As the end of this process would, but before the interpreter finds something that was not closed."""
+    if server.stdin is not None:
+        server.stdin.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        server.wait(1)
 
 
 def _write_launcher(folder: Path, python: str) -> str | None:
@@ -208,3 +217,5 @@ def _show_as(arguments: list[str]) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1])
+    # There is nothing to take apart.
+    os._exit(0)
