@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from firesteel.common import Configuration, Time, Types
+from firesteel.common.table_keys import TABLE_KEYS
 from firesteel.datastream import (
     CoFlatMapFunction,
     FilterFunction,
@@ -24,6 +25,7 @@ from firesteel.datastream.window import TumblingEventTimeWindows
 from firesteel.engine.known_keys import KNOWN
 from firesteel.engine.spark.masters import check_name
 from firesteel.errors import ConfigurationError, FailureKind, JobExecutionError, ProgramError, SetupError
+from firesteel.table.table_settings import WITHOUT_EFFECT
 
 LATE = OutputTag("late", Types.INT())
 
@@ -241,4 +243,6 @@ def test_every_documented_setting_is_known() -> None:
     text = (Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"^\| `([a-z][a-z0-9.-]+)`", text, re.MULTILINE))
     assert len(documented) > 20
-    assert documented - KNOWN == set(), "add them to firesteel/engine/known_keys.py"
+    of_tables = {key for key in documented if key.startswith("table.")}
+    assert documented - of_tables - KNOWN == set(), "add them to firesteel/engine/known_keys.py"
+    assert of_tables - TABLE_KEYS - set(WITHOUT_EFFECT) == set(), "add them to the keys of tables"
