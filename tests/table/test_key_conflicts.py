@@ -63,3 +63,37 @@ def test_a_second_row_fails_the_job_only_if_both_are_left() -> None:
     operator.take([(ADD, ("a", 3))], SCHEMA)
     with pytest.raises(InputError, match=r"t: rows that differ have the same primary key \(k=a\): \('a', 2\) and"):
         operator.watermark(2)
+
+
+def test_what_waits_is_found_where_removed_keys_are_forgotten() -> None:
+    """Where most keys are removed the others get new numbers at the end of a micro-batch."""
+    operator = run()
+    every = [(f"k{at}", at) for at in range(20_000)]
+    assert len(given(operator, 1, *((ADD, row) for row in every))) == 20_000
+    operator.end_batch()
+    generation = operator.operator._table.generation
+    gone = [(DELETE, row) for row in every[:500] + every[510:]]
+    assert len(given(operator, 2, *gone)) == 19_990
+    operator.take([(DELETE, ("k505", 505)), (ADD, ("k505", 1)), (ADD, ("k506", 1)), (ADD, ("new", 2))], SCHEMA)
+    operator.end_batch()
+    assert operator.operator._table.generation > generation
+    operator.watermark(3)
+    assert sorted(operator.taken()) == [(0, ("new", 2)), (2, ("k505", 1))]
+    operator.end_batch()
+    assert given(operator, 4, (DELETE, ("k505", 1)), (DELETE, ("new", 2))) == [(3, ("k505", 1)), (3, ("new", 2))]
+
+
+def test_what_waited_waits_again_where_a_batch_is_done_again() -> None:
+    operator = run()
+    operator.take([(ADD, ("a", 1)), (ADD, ("b", 2))], SCHEMA)
+    operator.end_batch()
+    for _ in range(2):
+        operator.stub.read_again()
+        assert sorted(given(operator, 1, (ADD, ("a", 3)), (ADD, ("c", 4)))) == [
+            (0, ("a", 1)),
+            (0, ("b", 2)),
+            (0, ("c", 4)),
+        ]
+    operator.end_batch()
+    assert operator.entries == 3
+    assert given(operator, 2, (DELETE, ("c", 4))) == [(3, ("c", 4))]

@@ -41,8 +41,10 @@ class KeyConflictsOperator(StreamOperator[KeyConflicts]):
         key_types = [spec.schema.field(key).type for key in spec.keys]
         self._table = SlotTable(key_types, [RowLists.of(stored_schema(spec.schema), ())])
         context.keep_columns("rows", self._table)
-        self._waiting: dict[int, None] | None = None
-        """Slots with changes, in the order of their first ones. None: not known since the state was read."""
+        self._waiting: dict[int, None] = {}
+        """Slots with changes, in the order of their first ones."""
+        self._generation = -1
+        """That of the table for which they are known."""
 
     def process(self, records: Records) -> None:
         for batch in records.values:
@@ -77,7 +79,7 @@ class KeyConflictsOperator(StreamOperator[KeyConflicts]):
             if lists[slot] is not None:
                 self._settle(lists[slot], changes)
         self._store(np.array(list(waiting), np.int64))
-        self._waiting = {}
+        waiting.clear()
         if changes:
             columns = zip(*(row for _, row in changes), strict=True)
             schema = self.spec.schema
@@ -116,10 +118,11 @@ class KeyConflictsOperator(StreamOperator[KeyConflicts]):
         )
 
     def _slots_with_changes(self) -> dict[int, None]:
-        if self._waiting is None:
-            lists = self._table.values[0][: self._table.size].tolist()
+        table = self._table
+        if self._generation != table.generation:
+            lists = table.values[0][: table.size].tolist()
             found = [slot for slot, entries in enumerate(lists) if entries and entries[-1][1][0] != _STANDS]
-            self._waiting = dict.fromkeys(found)
+            self._waiting, self._generation = dict.fromkeys(found), table.generation
         return self._waiting
 
     def _store(self, slots: Array) -> None:
