@@ -61,7 +61,7 @@ def test_a_second_row_fails_the_job_only_if_both_are_left() -> None:
     operator = run(fails=True)
     assert given(operator, 1, (ADD, ("a", 1)), (ADD, ("a", 2)), (DELETE, ("a", 1))) == [(0, ("a", 2))]
     operator.take([(ADD, ("a", 3))], SCHEMA)
-    with pytest.raises(InputError, match=r"t: rows that differ have the same primary key \(k=a\): \('a', 2\) and"):
+    with pytest.raises(InputError, match=r"t: two rows have the same primary key \(k=a\): \('a', 2\) and"):
         operator.watermark(2)
 
 
@@ -97,3 +97,18 @@ def test_what_waited_waits_again_where_a_batch_is_done_again() -> None:
     operator.end_batch()
     assert operator.entries == 3
     assert given(operator, 2, (DELETE, ("c", 4))) == [(3, ("c", 4))]
+
+
+def test_a_second_row_that_is_equal_fails_the_job_too() -> None:
+    """As in Flink: two rows of the query are left, whatever they are."""
+    told = r"t: two rows have the same primary key \(k=a\): \('a', 1\) and \('a', 1\)\. Equal rows count as two, as in"
+    operator = run(fails=True)
+    operator.take([(ADD, ("a", 1)), (ADD, ("a", 1))], SCHEMA)
+    with pytest.raises(InputError, match=told):
+        operator.watermark(1)
+    operator = run(fails=True)
+    assert given(operator, 1, (ADD, ("a", 1))) == [(0, ("a", 1))]
+    assert given(operator, 2, (DELETE, ("a", 1)), (ADD, ("a", 1))) == []
+    operator.take([(ADD, ("a", 1))], SCHEMA)
+    with pytest.raises(InputError, match=told):
+        operator.watermark(3)

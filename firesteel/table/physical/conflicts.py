@@ -69,7 +69,7 @@ def resolution(
         known = f"by ({', '.join(names[at] for at in shown)})" if shown else "by no key that is known"
         raise SqlValidationError(
             f"Table {path} has the primary key ({', '.join(table.primary_key)}), and the query changes its rows "
-            f"{known}: rows that differ may meet in one key. Say what becomes of them: ON CONFLICT DO DEDUPLICATE (the "
+            f"{known}: several rows may meet in one key. Say what becomes of them: ON CONFLICT DO DEDUPLICATE (the "
             "last one stays; all are kept in state), ON CONFLICT DO NOTHING (the first one stays) or ON CONFLICT DO "
             f"ERROR (the job fails). {REQUIRED} = false takes DEDUPLICATE everywhere."
         )

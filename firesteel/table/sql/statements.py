@@ -229,7 +229,7 @@ class AlterView(Statement):
 
 
 class OnConflict(Enum):
-    """What becomes of rows that differ and have the same primary key: ``ON CONFLICT DO ...``."""
+    """What becomes of several rows with the same primary key: ``ON CONFLICT DO ...``."""
 
     ERROR = "ERROR"
     """The job fails."""

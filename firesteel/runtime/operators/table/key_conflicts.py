@@ -1,4 +1,4 @@
-"""Rows that differ and have the same key: the first one stays, or the job fails."""
+"""Several rows with the same key: the first one stays, or the job fails, also where they are equal (as in Flink)."""
 
 from __future__ import annotations
 
@@ -112,8 +112,9 @@ class KeyConflictsOperator(StreamOperator[KeyConflicts]):
     def _conflict(self, rows: list[Row]) -> str:
         schema, (one, other, *_) = self.spec.schema, rows
         key = ", ".join(f"{schema.field(at).name}={one[at]}" for at in self.spec.keys)
+        equal = " Equal rows count as two, as in Flink." if one == other else ""
         return (
-            f"{self.spec.target}: rows that differ have the same primary key ({key}): {one} and {other}. "
+            f"{self.spec.target}: two rows have the same primary key ({key}): {one} and {other}.{equal} "
             "ON CONFLICT DO NOTHING keeps the first one, ON CONFLICT DO DEDUPLICATE the last."
         )
 

@@ -377,7 +377,7 @@ class KeyConflicts:
     schema: pa.Schema
     """Of input and result."""
     fails: bool
-    """Whether a second row is an error."""
+    """Whether a second row is an error, also one that is equal to the first."""
     target: str
     """What the error calls the table."""
 
