@@ -1,11 +1,14 @@
 """Rows that meet in one key, by the operator itself: what stays at a watermark, and what survives a restart."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from operatorkit import Change, OperatorRun
 
 from firesteel.errors import InputError
-from firesteel.runtime.operators.table import KeyConflicts, KeyConflictsOperator
+from firesteel.runtime.operators.table import KeyConflicts, KeyConflictsOperator, Rank, RankOperator
 
 SCHEMA = pa.schema([("k", pa.string()), ("v", pa.int64())])
 ADD, BEFORE, AFTER, DELETE = range(4)
@@ -112,3 +115,43 @@ def test_a_second_row_that_is_equal_fails_the_job_too() -> None:
     operator.take([(ADD, ("a", 1))], SCHEMA)
     with pytest.raises(InputError, match=told):
         operator.watermark(3)
+
+
+FLOATS = pa.struct([("x", pa.list_(pa.float32())), ("y", pa.map_(pa.string(), pa.float64()))])
+
+
+@pytest.mark.parametrize(
+    ("kind", "with_nan"),
+    [
+        (pa.float64(), lambda: float("nan")),
+        (pa.float32(), lambda: float("nan")),
+        (FLOATS, lambda: {"x": [1.0, float("nan"), None], "y": [("a", float("nan"))]}),
+    ],
+    ids=["double", "float", "nested"],
+)
+@pytest.mark.parametrize("restarts", [False, True])
+def test_rows_with_nan_are_taken_back(kind: pa.DataType, with_nan: Callable[[], Any], restarts: bool) -> None:
+    schema = pa.schema([("k", pa.string()), ("v", kind)])
+    for made in (
+        OperatorRun(KeyConflictsOperator, KeyConflicts((0,), schema, True, "t")),
+        # DEDUPLICATE
+        OperatorRun(
+            RankOperator, Rank((0,), (), schema, schema, 1, retracts=True, update_before=False, last_wins=True)
+        ),
+    ):
+
+        def kinds(watermark: int, *changes: Change, operator: OperatorRun = made) -> list[int]:
+            operator.take(changes, schema)
+            operator.watermark(watermark)
+            found = [kind for kind, _ in operator.taken()]
+            if restarts:
+                operator.restart()
+            return found
+
+        assert kinds(1, (ADD, ("a", with_nan())), (ADD, ("b", with_nan()))) == [0, 0]
+        assert kinds(2, (DELETE, ("a", with_nan()))) == [3]
+        # It is taken back and comes again within a batch.
+        kinds(3, (DELETE, ("b", with_nan())), (ADD, ("b", with_nan())))
+        assert kinds(4, (DELETE, ("b", with_nan()))) == [3]
+        made.end_batch()
+        assert made.entries == 0

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from firesteel.runtime.columns.nested import is_nested
 from firesteel.runtime.operators.table.accumulators import distinct_in_order, numpy_of
 from firesteel.runtime.operators.table.specs import Order
 from firesteel.runtime.state.columnar.slots import SlotColumn
@@ -67,8 +68,45 @@ def row_places(columns: list[pa.Array], order: tuple[Order, ...]) -> list[Any]:
 
 
 def row_tuples(columns: list[pa.Array]) -> list[tuple[Any, ...]]:
-    """Rows as Python has them."""
-    return list(zip(*(column.to_pylist() for column in columns), strict=True))
+    """Rows as Python has them. All NaN are one object: so rows with NaN are equal, too.
+
+    >>> nan = pa.array([float("nan")])
+    >>> row_tuples([nan]) == row_tuples([nan])
+    True
+    """
+    return list(zip(*map(_values, columns), strict=True))
+
+
+_NAN = float("nan")
+
+
+def _values(column: pa.Array) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    if pa.types.is_floating(column.type):
+        if pc.any(pc.is_nan(column)).as_py():
+            return [_NAN if value != value else value for value in values]
+    elif _has_floats(column.type):
+        return list(map(_with_one_nan, values))
+    return values
+
+
+def _has_floats(kind: pa.DataType) -> bool:
+    """Whether there are floating-point numbers within arrays, maps and rows."""
+    if not is_nested(kind):
+        return bool(pa.types.is_floating(kind))
+    return any(_has_floats(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def _with_one_nan(value: Any) -> Any:
+    if isinstance(value, float):
+        return _NAN if value != value else value
+    if isinstance(value, list):
+        return list(map(_with_one_nan, value))
+    if isinstance(value, tuple):
+        return tuple(map(_with_one_nan, value))
+    if isinstance(value, dict):
+        return {name: _with_one_nan(part) for name, part in value.items()}
+    return value
 
 
 class _Descending:
