@@ -1,14 +1,18 @@
 """Rows that meet in one key, by the operator itself: what stays at a watermark, and what survives a restart."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
+import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
+from hypothesis import given as given_steps
+from hypothesis import settings
 from operatorkit import Change, OperatorRun
 
 from firesteel.errors import InputError
-from firesteel.runtime.operators.table import KeyConflicts, KeyConflictsOperator, Rank, RankOperator
+from firesteel.runtime.operators.table import KeyConflicts, KeyConflictsOperator, Rank, RankOperator, key_conflicts
 
 SCHEMA = pa.schema([("k", pa.string()), ("v", pa.int64())])
 ADD, BEFORE, AFTER, DELETE = range(4)
@@ -155,3 +159,93 @@ def test_rows_with_nan_are_taken_back(kind: pa.DataType, with_nan: Callable[[], 
         assert kinds(4, (DELETE, ("b", with_nan()))) == [3]
         made.end_batch()
         assert made.entries == 0
+
+
+def test_many_changes_of_a_key_take_no_longer_than_those_of_many() -> None:
+    operator, count = run(), 24_000
+    rows = [("a", at) for at in range(count)]
+    before = time.process_time()
+    operator.take([(ADD, row) for row in rows], SCHEMA)
+    operator.end_batch()
+    # Those that came last go first.
+    operator.take([(DELETE, row) for row in rows[:1:-1]], SCHEMA)
+    operator.take([(DELETE, ("a", -at)) for at in range(2, count)], SCHEMA)
+    operator.watermark(1)
+    assert time.process_time() - before < 4
+    assert operator.taken() == [(0, ("a", 0))]
+
+
+class Reference:
+    """The rows of a key, all changes of which are looked through one by one."""
+
+    def __init__(self) -> None:
+        self.stands: int | None = None
+        self._changes: list[tuple[bool, int]] = []
+
+    def note(self, adds: bool, row: int) -> None:
+        if (not adds, row) in self._changes:
+            self._changes.remove((not adds, row))
+        else:
+            self._changes.append((adds, row))
+
+    def settle(self) -> None:
+        rows = [] if self.stands is None else [self.stands]
+        for adds, row in self._changes:
+            if adds:
+                rows.append(row)
+            elif row in rows:
+                rows.remove(row)
+        self.stands, self._changes = rows[0] if rows else None, []
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.lists(st.tuples(st.sampled_from("ab"), st.booleans(), st.integers(0, 6)), min_size=1, max_size=30),
+        st.sampled_from(["watermark", "end", "restart"]),
+    ),
+    max_size=12,
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given_steps(steps=STEPS, few=st.sampled_from([0, 3, 16]))
+def test_what_stands_is_what_changes_one_by_one_leave(steps: list[Any], few: int) -> None:
+    operator, references = run(), {"a": Reference(), "b": Reference()}
+    table: dict[str, int] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(key_conflicts, "_FEW", few)
+        for at, step in enumerate([*steps, "watermark"]):
+            if step == "watermark":
+                operator.watermark(at)
+                for kind, (key, row) in operator.taken():
+                    assert (key in table) == (kind != ADD)
+                    if kind == DELETE:
+                        assert table.pop(key) == row
+                    else:
+                        table[key] = row
+                for reference in references.values():
+                    reference.settle()
+                assert table == {key: one.stands for key, one in references.items() if one.stands is not None}
+            elif step == "end":
+                operator.end_batch()
+            elif step == "restart":
+                operator.restart()
+            else:
+                operator.take([(ADD if adds else DELETE, (key, row)) for key, adds, row in step], SCHEMA)
+                for key, adds, row in step:
+                    references[key].note(adds, row)
+    operator.end_batch()
+    assert operator.entries == len(table)
+
+
+def test_many_changes_of_a_batch_that_is_done_again_count_once() -> None:
+    operator = run()
+    for _ in range(2):
+        operator.take([(ADD, ("a", at)) for at in range(100)], SCHEMA)
+        operator.stub.read_again()
+    operator.end_batch()
+    assert operator.entries == 0
+    operator.take([(ADD, ("a", at)) for at in range(100)], SCHEMA)
+    operator.take([(DELETE, ("a", at)) for at in range(100)], SCHEMA)
+    operator.end_batch()
+    assert operator.entries == 0

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from firesteel.common.type_system.keys import plain
 from firesteel.datastream.functions import RuntimeContext
 from firesteel.datastream.operators import Records, StreamOperator, handles
 from firesteel.errors import InputError
@@ -24,6 +25,8 @@ Array = npt.NDArray[Any]
 Row = tuple[Any, ...]
 
 _STANDS, _COMES, _GOES = "stands", "comes", "goes"
+_FEW = 16
+"""Entries of a key that are looked through one by one."""
 
 
 def stored_schema(input: pa.Schema) -> pa.Schema:
@@ -45,6 +48,8 @@ class KeyConflictsOperator(StreamOperator[KeyConflicts]):
         """Slots with changes, in the order of their first ones."""
         self._generation = -1
         """That of the table for which they are known."""
+        self._long: dict[int, _LongList] = {}
+        """Of slots with many changes, until the end of the micro-batch. The table has them as they were."""
 
     def process(self, records: Records) -> None:
         for batch in records.values:
@@ -65,7 +70,13 @@ class KeyConflictsOperator(StreamOperator[KeyConflicts]):
             entries = lists[slot]
             if entries is None:
                 entries = lists[slot] = []
-            _note(entries, row, adds)
+            if slot in self._long:
+                self._long[slot].note(row, adds)
+            elif len(entries) < _FEW:
+                _note(entries, row, adds)
+            else:
+                self._long[slot] = _LongList(entries)
+                self._long[slot].note(row, adds)
             waiting[slot] = None
         self._store(np.unique(touched))
 
@@ -73,6 +84,7 @@ class KeyConflictsOperator(StreamOperator[KeyConflicts]):
         waiting = self._slots_with_changes()
         if not waiting:
             return
+        self._close_long_lists()
         changes: list[tuple[int, Row]] = []
         lists = self._table.values[0]
         for slot in waiting:
@@ -88,16 +100,34 @@ class KeyConflictsOperator(StreamOperator[KeyConflicts]):
             batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
             self.context.emit([with_kinds(batch, kinds if kinds.any() else None)])
 
+    def end_batch(self) -> None:
+        if self._long:
+            self._slots_with_changes()
+            self._store(self._close_long_lists())
+
+    def _close_long_lists(self) -> Array:
+        """Puts them back into the table. Gives their slots."""
+        lists = self._table.values[0]
+        for slot, changed in self._long.items():
+            lists[slot] = changed.entries()
+        slots = np.array(list(self._long), np.int64)
+        self._long.clear()
+        return slots
+
     def _settle(self, entries: list[Entry], changes: list[tuple[int, Row]]) -> None:
         """Leaves the row that stands in the list, and notes what that changes."""
         before = entries[0][1][1:] if entries and entries[0][1][0] == _STANDS else None
         rows: list[Row] = []
+        stands = before
         for _, (state, *columns) in entries:
             row = tuple(columns)
-            if state != _GOES:
+            if state == _COMES:
                 rows.append(row)
-            elif row in rows:
-                rows.remove(row)
+            elif state == _GOES and row == stands:
+                # Of rows that come none goes any more.
+                stands = None
+        if stands is not None:
+            rows.insert(0, stands)
         if len(rows) > 1 and self.spec.fails:
             raise InputError(self._conflict(rows))
         entries[:] = [((), (_STANDS, *row)) for row in rows[:1]]
@@ -124,6 +154,7 @@ class KeyConflictsOperator(StreamOperator[KeyConflicts]):
             lists = table.values[0][: table.size].tolist()
             found = [slot for slot, entries in enumerate(lists) if entries and entries[-1][1][0] != _STANDS]
             self._waiting, self._generation = dict.fromkeys(found), table.generation
+            self._long.clear()
         return self._waiting
 
     def _store(self, slots: Array) -> None:
@@ -141,3 +172,41 @@ def _note(entries: list[Entry], row: Row, adds: bool) -> None:
         entries.remove(undone)
     else:
         entries.append(((), (_COMES if adds else _GOES, *row)))
+
+
+class _LongList:
+    """Entries of a key among which one is found without looking at the others; :meth:`note` does what ``_note`` does.
+
+    >>> long = _LongList([((), (_STANDS, 1)), ((), (_COMES, 2)), ((), (_COMES, 3)), ((), (_COMES, 2))])
+    >>> for row, adds in [((2,), False), ((1,), False), ((4,), False), ((4,), True)]:
+    ...     long.note(row, adds)
+    >>> [entry for _, entry in long.entries()]
+    [('stands', 1), ('comes', 3), ('comes', 2), ('goes', 1)]
+    """
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self._entries: dict[tuple[Any, int], Entry] = {}
+        """In their order, by what they are and a number, which tells equal ones apart."""
+        self._numbers: dict[Any, tuple[int, int]] = {}
+        """Of entries that are equal: the first number, and the one behind the last."""
+        for entry in entries:
+            self._append(entry)
+
+    def note(self, row: Row, adds: bool) -> None:
+        undone = plain((_GOES if adds else _COMES, *row))
+        if undone not in self._numbers:
+            self._append(((), (_COMES if adds else _GOES, *row)))
+            return
+        first, end = self._numbers.pop(undone)
+        del self._entries[undone, first]
+        if first + 1 < end:
+            self._numbers[undone] = first + 1, end
+
+    def _append(self, entry: Entry) -> None:
+        what = plain(entry[1])
+        first, end = self._numbers.get(what, (0, 0))
+        self._entries[what, end] = entry
+        self._numbers[what] = first, end + 1
+
+    def entries(self) -> list[Entry]:
+        return list(self._entries.values())
