@@ -259,3 +259,18 @@ def test_a_watched_folder_takes_files_whose_paths_match(tmp_path: Path) -> None:
     assert read(watched.create_reader(), planner.plan(planner.initial(), position, 1)) == ["a.csv"]
     with pytest.raises(ProgramError, match=r"match_paths\(\) takes a regular expression, got '\('"):
         builder.match_paths("(")
+
+
+def test_a_watched_folder_that_was_stored_before_there_were_patterns_is_planned(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a\n")
+    watched = source(LINES, tmp_path, monitor=Duration.of_millis(1))
+    planner: Any = watched.create_enumerator()
+    state = planner._files.__getstate__()
+    del state["_pattern"]
+    stored = known_files.MonitoredFiles.__new__(known_files.MonitoredFiles)
+    stored.__setstate__(state)
+    planner._files = stored
+    # A replay stores it anew.
+    planner = pickle.loads(pickle.dumps(planner))
+    position = planner.latest(planner.initial(), 10**6)
+    assert read(watched.create_reader(), planner.plan(planner.initial(), position, 1)) == ["a"]

@@ -133,6 +133,8 @@ class MonitoredFiles(FileSet):
     """
 
     bounded = False
+    _pattern: PathPattern | None = None
+    """Sets that were stored before there were patterns have none of their own."""
 
     def __init__(
         self,
