@@ -130,6 +130,12 @@ def test_sequences(kind: str, expected: list[Any]) -> None:
     assert source_of(f"x {kind}", number__of__rows="2", **options).count == 2
 
 
+@pytest.mark.parametrize(("kind", "exact"), [("FLOAT", 1 << 24), ("DOUBLE", 1 << 53)])
+def test_sequences_of_floating_point_numbers_are_rounded(kind: str, exact: int) -> None:
+    options = {"fields_x_kind": "sequence", "fields_x_start": str(exact - 1), "fields_x_end": str(exact + 2)}
+    assert values(f"x {kind}", 4, **options) == [exact - 1, exact, exact, exact + 2]
+
+
 def test_columns_and_seeds_have_values_of_their_own() -> None:
     reader = source_of("a BIGINT, b BIGINT").create_reader()
 
@@ -169,6 +175,22 @@ def test_positions_of_older_jobs_go_on() -> None:
     assert rows.latest(3, 4) == {"row": 7, "seed": 0, "now": 5000}
     assert rows.plan(3, 7, 1)[0][0][:3] == (Draw(0, 0), 3, 7)
     assert not rows.ended(3)
+
+
+def test_positions_go_on_when_columns_become_sequences_or_are_none_any_more() -> None:
+    # So many a second that nothing is held back.
+    limit = {"number__of__rows": "10", "rows__per__second": "1000000000"}
+    random = source_of("x INT", **limit)
+    counted = source_of("x INT", **limit, fields_x_kind="sequence", fields_x_start="1", fields_x_end="10")
+    for first, other in ((random, counted), (counted, random)):
+        before, after = first.create_enumerator(), other.create_enumerator()
+        position = before.latest(before.initial(), 4)
+        assert after.count(position, after.latest(position, 100)) == 6
+    # Sequences alone had nothing but a number.
+    rows = counted.create_enumerator()
+    (piece,) = rows.plan(4, rows.latest(4, 3), 1)[0]
+    (records,) = counted.create_reader().read(piece.split, piece.start, piece.end)
+    assert records.values[0].column(0).to_pylist() == [5, 6, 7]
 
 
 MADE = "CREATE TABLE made (n BIGINT, s STRING) WITH ('connector' = 'datagen', 'number-of-rows' = '50')"

@@ -47,7 +47,8 @@ class Counting:
         if pa.types.is_decimal(self.type):
             # Arrow asks for room for all digits that a number may have.
             return pa.array(numbers).cast(pa.decimal128(38, 0)).cast(self.type)
-        return pa.array(numbers).cast(self.type)
+        # Large numbers are rounded where the type has no such digits.
+        return pa.array(numbers).cast(self.type, safe=not pa.types.is_floating(self.type))
 
 
 Field = Counting | Generator
@@ -158,14 +159,8 @@ class DatagenSource(Source[Any, pa.RecordBatch]):
         """How many rows there are; None without an end."""
         self._per_second = per_second
 
-    @property
-    def counts_only(self) -> bool:
-        """Whether a row's number is all that is needed to make it."""
-        return all(isinstance(field, Counting) for field in self.fields)
-
-    def create_enumerator(self) -> IndexEnumerator | DatagenEnumerator:
-        if self.counts_only:
-            return IndexEnumerator(self.count, self._per_second)
+    def create_enumerator(self) -> DatagenEnumerator:
+        # Also where all columns count: the job goes on when its columns are declared in another way.
         return DatagenEnumerator(self.count, self._per_second)
 
     def create_reader(self) -> DatagenReader:
