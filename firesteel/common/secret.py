@@ -28,13 +28,33 @@ _ACCOUNT = re.compile(
     r"""(?<=://)[^/\s:@'"]*:(?!\d{1,5}(?:[/?#,]|$))(?P<secret>(?:(?!://)[^\s'"])+|[^/\s@]+)@"""
 )
 _PARAMETER = re.compile(
-    r"""(?:[?&](?P<key>[\w.-]+)=(?P<value>[^&\s'"]+))|(?:;(?P<name>[\w.-]+)=(?P<text>\{[^}]*\}|[^;&\s'"]+))"""
+    r"""(?:[?&](?P<key>[\w.-]+)=(?P<value>[^&\s'"]+))|(?:;(?P<name>[\w.-]+)=(?P<text>\{[^}]*+(?:\}\}[^}]*+)*+\}|[^;&\s'"]+))"""
 )
-_ORACLE = re.compile(r"""jdbc:oracle:\w+:[^/\s@:]+/(?P<secret>[^\s'"]+)@""")
-"""Before the address stand the user and the password, with a slash between them."""
+_ORACLE = re.compile(r"""jdbc:oracle:\w+:(?:\\?"[^"\n]*"|[^/\s@:]+)/(?P<secret>\\?"[^"\n]*"|(?:(?!jdbc:)[^\s"])+)@""")
+"""Before the address stand the user and the password, with a slash between them; each may be in quotes."""
+_SQL_SERVER = re.compile(r"""(?P<quote>['"]?)jdbc:sqlserver:(?:(?!jdbc:)[^\n])*""")
+"""An address and the rest of its line."""
+
+
+def _sql_server_parameter(whole: str) -> re.Pattern[str]:
+    return re.compile(
+        r""";\s*(?P<key>[\w.-]+)\s*=[^\S\n]*(?=\S)(?P<value>\{[^}]*+(?:\}\}[^}]*+)*+\}|"""
+        + whole
+        + r"""|(?:[^;\s'"]|['"](?=\w))+)"""
+    )
+
+
+_SQL_SERVER_PARAMETERS = {
+    # What stands behind the address begins with a space, too. Another parameter tells that it is not prose.
+    "": _sql_server_parameter(r"(?:(?!\s\S*://)[^;\n])+?(?=;[\w.-]+=)"),
+    "'": _sql_server_parameter(r"(?:[^;\n']|'')+?(?=;|\\?'(?!'))"),
+    '"': _sql_server_parameter(r'(?:[^;\n"])+?(?=;|\\?")'),
+}
+"""By the quote before the address. Values may have spaces."""
 _JDBC = re.compile(r"""jdbc:[^\s'"]+""")
-_JDBC_PARAMETER = re.compile(r"""[:,/](?P<key>[\w.-]+)=(?P<value>[^;,&\s'"]+)""")
-"""Db2 and Teradata have parameters behind other signs than the rest."""
+_JDBC_KEY = re.compile(r"[:,/(](?P<key>[\w.-]+)=")
+"""Db2, Teradata and MySQL have parameters behind other signs than the rest. Values may have parameters inside."""
+_JDBC_VALUE = re.compile(r"""[^;,&\s'"]+""")
 
 _pickling = threading.local()
 
@@ -191,16 +211,41 @@ def url_secret_spans(text: str) -> list[tuple[int, int]]:
     ['hunter2', 'swordfish']
     """
     spans = [found.span("secret") for pattern in (_ACCOUNT, _ORACLE) for found in pattern.finditer(text)]
-    parameters = list(_PARAMETER.finditer(text))
-    for url in _JDBC.finditer(text):
-        parameters += _JDBC_PARAMETER.finditer(text, *url.span())
-    for found in parameters:
-        key, at = (found["key"], "value") if found["key"] else (found["name"], "text")
-        span = found.span(at)
-        hidden = any(start <= span[0] < end for start, end in spans)
-        if not hidden and (is_secret_key(key) or key.lower() in _SECRET_PARAMETERS):
+    for span in _parameter_spans(text):
+        if not any(start <= span[0] < end for start, end in spans):
             spans.append(span)
-    return sorted(spans)
+    apart: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if apart and start < apart[-1][1]:
+            start, end = apart[-1][0], max(end, apart.pop()[1])
+        apart.append((start, end))
+    return apart
+
+
+def _parameter_spans(text: str) -> Iterator[tuple[int, int]]:
+    for url in _SQL_SERVER.finditer(text):
+        for found in _SQL_SERVER_PARAMETERS[url["quote"]].finditer(text, *url.span()):
+            if _is_secret_parameter(found["key"]):
+                yield found.span("value")
+    for found in _PARAMETER.finditer(text):
+        key, at = (found["key"], "value") if found["key"] else (found["name"], "text")
+        if _is_secret_parameter(key):
+            yield found.span(at)
+    for url in _JDBC.finditer(text):
+        for found in _JDBC_KEY.finditer(text, *url.span()):
+            if not _is_secret_parameter(found["key"]):
+                continue
+            value = _JDBC_VALUE.match(text, found.end(), url.end())
+            if value is not None:
+                start, end = value.span()
+                before = text[url.start() : start]
+                # Behind a parenthesis that is still open, the other one ends the value.
+                closed = text.find(")", start, end) if before.count("(") > before.count(")") else -1
+                yield start, end if closed < 0 else closed
+
+
+def _is_secret_parameter(key: str) -> bool:
+    return is_secret_key(key) or key.lower() in _SECRET_PARAMETERS
 
 
 def secrets_in_urls(text: str) -> list[str]:
@@ -210,7 +255,14 @@ def secrets_in_urls(text: str) -> list[str]:
     (['hun/ter2'], ['a%26b', 'a&b'])
     """
     written = [text[start:end] for start, end in url_secret_spans(text)]
-    return list(dict.fromkeys(one for secret in written for one in (secret, unquote_plus(secret))))
+    meant = [one for secret in written for one in (secret, unquote_plus(secret), _unquoted(secret))]
+    return [one for one in dict.fromkeys(meant) if one]
+
+
+def _unquoted(secret: str) -> str:
+    if secret.startswith("{") and secret.endswith("}"):
+        return secret[1:-1].replace("}}", "}")
+    return secret.strip('\\"') if secret.endswith('"') else secret
 
 
 def without_url_secrets(text: str, mask: str = "******") -> str:

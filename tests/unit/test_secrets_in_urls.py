@@ -26,6 +26,15 @@ WITH_SECRETS = [
     "jdbc:teradata://db/database=shop,user=ada,password=hunter2",
     "https://store/files?sig=hunter2",
     "jdbc:mysql://db/shop?pwd=hunter2#top",
+    "jdbc:mysql://address=(host=db)(user=ada)(password=hunter2)/shop",
+    "jdbc:mysql://(host=db,user=ada,password=hunter2)/shop",
+    'jdbc:oracle:thin:ada/"hunter2"@//db',
+    'jdbc:oracle:thin:"Ada L"/"of hunter2"@//db',
+    "jdbc:oracle:thin:ada/of'hunter2@db",
+    "jdbc:sqlserver://db;password={of}}hunter2};encrypt=true",
+    "jdbc:sqlserver://db;password= of hunter2;encrypt=true",
+    "jdbc:sqlserver://db; password = of&hunter2;encrypt=true",
+    "jdbc:sqlserver://db;password=of'hunter2",
 ]
 WITHOUT = [
     "http://db:8080/of/ada@shop",
@@ -33,6 +42,10 @@ WITHOUT = [
     "jdbc:mysql://db/shop?user=ada&ssl=1",
     "see a=b;c=d",
     "jdbc:oracle:thin:@//db:1521/shop",
+    "jdbc:mysql://address=(host=db)(user=ada)/shop",
+    "jdbc:sqlserver://db;user=ada;encrypt=true said: no password; try again",
+    "jdbc:sqlserver://db;password= ;encrypt=true",
+    "{'url': 'jdbc:sqlserver://db;password=', 'more': 'a;b=c'}",
 ]
 
 
@@ -63,3 +76,40 @@ def test_what_is_no_password_stays(url: str) -> None:
 
 def test_several_urls_in_a_word_keep_their_hosts() -> None:
     assert without_url_secrets("http://a:b@one,http://c:d@two") == "http://a:******@one,http://c:******@two"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("jdbc:mysql://address=(user=a)(password=bb)/db", "jdbc:mysql://address=(user=a)(password=***)/db"),
+        ("jdbc:sqlserver://db;password={a}}b};x=1", "jdbc:sqlserver://db;password=***;x=1"),
+        ("jdbc:sqlserver://db;password= a b;x=1 is gone", "jdbc:sqlserver://db;password= ***;x=1 is gone"),
+        ("'jdbc:sqlserver://db;password=a b' is gone", "'jdbc:sqlserver://db;password=***' is gone"),
+        ('"jdbc:sqlserver://db;password=a\'b c" is gone', '"jdbc:sqlserver://db;password=***" is gone'),
+        ("jdbc:sqlserver://db;password=a is gone; retry=3", "jdbc:sqlserver://db;password=*** is gone; retry=3"),
+        ("jdbc:sqlserver://db;password=a see http://b?c;d=e", "jdbc:sqlserver://db;password=*** see http://b?c;d=e"),
+        (
+            "jdbc:sqlserver://db;password=a or jdbc:sqlserver://db;password=b c;x=1",
+            "jdbc:sqlserver://db;password=*** or jdbc:sqlserver://db;password=***;x=1",
+        ),
+        # One password inside what may be another.
+        ("jdbc:db2://db/shop:password=a?password=b&x=1", "jdbc:db2://db/shop:password=***&x=1"),
+    ],
+)
+def test_the_password_is_masked_and_nothing_else(text: str, expected: str) -> None:
+    assert without_url_secrets(text, "***") == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "meant"),
+    [
+        ("jdbc:sqlserver://db;password={a}}b;c};x=1", "a}b;c"),
+        ('jdbc:oracle:thin:ada/"tiger"@db', "tiger"),
+        ("jdbc:mysql://address=(user=a)(password=bb)/db", "bb"),
+        ("jdbc:sqlserver://db;password={};x=1", "{}"),
+    ],
+)
+def test_a_password_in_quotes_is_known_without_them(url: str, meant: str) -> None:
+    found = secrets_in_urls(url)
+    assert meant in found
+    assert "" not in found

@@ -222,6 +222,24 @@ def test_secrets_among_the_options_are_shown_nowhere() -> None:
     assert "login with *** failed" in str(as_connector_error(said, "read", [Secret("swordfish"), "ada"]))
 
 
+@pytest.mark.parametrize("before", range(440, 500, 3))
+def test_what_is_cut_shows_no_passwords(before: int) -> None:
+    of_spark = f"{'x' * before} jdbc:oracle:thin:ada/hunter2@//db:1521/shop"
+    url = "jdbc:sqlserver://db;password={hunter2 and more};encrypt=true"
+    chain = ("java.sql.SQLException", f"{'x' * before} {url}", "08001")
+    known = ("java.sql.SQLException", f"{'x' * before} hunter2 and more", "08001")
+    shown = [
+        str(as_connector_error(raised(("java.io.IOException", of_spark)), "read")),
+        str(as_connector_error(raised(chain), "read")),
+        str(as_connector_error(raised(known), "read", [url])),
+        str(as_connector_error(raised(known), "read", [Secret("hunter2 and more")])),
+        str(as_connector_error(raised(known), f"write to {url}", (one for one in [url]))),
+    ]
+    for text in shown:
+        assert "hun" not in text
+        assert len(text) < 700
+
+
 def test_a_plan_does_not_show_them() -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.from_collection([1]).sink_to(SparkSink.jdbc(URLS[1], "totals"))

@@ -72,7 +72,9 @@ def as_connector_error(
     shown. ``unknown``: whether it may pass where nobody says so."""
     if isinstance(error, ConnectorError):
         return error
-    chain = list(_chain(error))
+    secrets = list(secrets)
+    # Before anything is cut: the part of an address that is left may not look like one.
+    chain = [said._replace(text=_masked(said.text, secrets)) for said in _chain(error)]
     names = [said.name for said in chain]
     of_database = [said for said in chain if said.state is not None]
     advice = ""
@@ -84,8 +86,7 @@ def as_connector_error(
         # A failed stage hides the reason below several others.
         said = _first_line(chain[-1])
         kind = PERMANENT if any(name in _PERMANENT_CLASSES for name in names) else unknown
-    line = f"Spark could not {doing}: {said}. {advice}".rstrip()
-    return ConnectorError(_masked(line, secrets), kind=kind)
+    return ConnectorError(f"Spark could not {_masked(doing, secrets)}: {said}. {advice}".rstrip(), kind=kind)
 
 
 def _refusal(said: _Said, innermost: _Said, unknown: FailureKind) -> tuple[str, FailureKind, str]:
