@@ -78,7 +78,7 @@ def _kind(process: psutil.Process) -> str:
     if name == "java":
         return "JVM"
     words = " ".join(process.cmdline())
-    if "fork_server" in words or "launcher" in words:
+    if "fork_server" in words or "/forks/python" in words:
         return "fork server"
     if "daemon" in words:
         # Spark's daemon forks the workers, which keep its command line.

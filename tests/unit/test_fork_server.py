@@ -41,7 +41,7 @@ sys.exit(7)
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
     folder = tmp_path_factory.mktemp("one") / "forks"
-    python = fork_server.started_beside(folder, sys.executable, {})
+    python = fork_server.started_beside(folder, sys.executable, os.environ)
     process = fork_server._servers[folder]
     assert eventually(lambda: (folder / "fork").exists())
     yield SimpleNamespace(python=python, process=process, folder=folder)
@@ -134,7 +134,7 @@ def test_a_signal_waits_for_one_that_ends_by_itself(server: SimpleNamespace, tmp
 def test_a_signal_before_there_is_a_process_reaches_it(tmp_path: Path) -> None:
     """The server is busy when the launcher asks, and the launcher is ended meanwhile."""
     folder = tmp_path / "forks"
-    python = fork_server._write_launcher(folder, sys.executable)
+    python = fork_server._write_launcher(folder, sys.executable, os.environ)
     assert python is not None
     listener = fork_server._listen(str(folder))
     forked = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -147,6 +147,65 @@ def test_a_signal_before_there_is_a_process_reaches_it(tmp_path: Path) -> None:
     assert (asking.wait(60), forked.wait(60)) == (128 + signal.SIGTERM, -signal.SIGTERM)
     listener.close()
     line.close()
+
+
+IGNORES = """
+import os, resource, signal
+print([signal.getsignal(n) == signal.SIG_IGN for n in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)])
+print(resource.getrlimit(resource.RLIMIT_NOFILE)[0] == resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+"""
+
+
+def test_signals_that_spark_ignores_are_ignored(server: SimpleNamespace, tmp_path: Path) -> None:
+    """The JVM ignores Ctrl-C, which is for the driver, and so does what it starts. It may open any number of files."""
+    (tmp_path / "ignores.py").write_text(IGNORES, encoding="utf-8")
+    program = f"trap '' INT HUP; exec {server.python} -m ignores"
+    done = subprocess.run(["bash", "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["[True, True, False]", "True"]
+    (tmp_path / "waits.py").write_text("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(600)")
+    waiting = subprocess.Popen(
+        ["bash", "-c", program.replace("ignores", "waits")], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    assert waiting.stdout is not None
+    waiting.stdout.readline()
+    waiting.send_signal(signal.SIGINT)
+    waiting.send_signal(signal.SIGTERM)
+    assert waiting.wait(60) == 128 + signal.SIGTERM, "not the first one"
+
+
+def test_what_an_interpreter_reads_at_its_start_needs_a_start(server: SimpleNamespace, tmp_path: Path) -> None:
+    (tmp_path / "clock.py").write_text("import os, time\nprint(time.strftime('%Z'), os.getppid())")
+    environment = {**os.environ, "TZ": "Asia/Tokyo"}
+    done = subprocess.run([server.python, "-m", "clock"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stdout.split() == ["JST", str(os.getpid())]
+
+
+def test_a_folder_that_is_gone(server: SimpleNamespace, tmp_path: Path) -> None:
+    """Drivers are started in folders that somebody removes."""
+    (tmp_path / "found.py").write_text("print('found')", encoding="utf-8")
+    (tmp_path / "gone").mkdir()
+    program = f"cd {tmp_path}/gone && rmdir {tmp_path}/gone && exec {server.python} -m found"
+    done = subprocess.run(
+        ["bash", "-c", program], env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert done.stdout == "found\n"
+
+
+LEAVES = """
+import os, time
+if os.fork() == 0:
+    time.sleep(600)
+print(os.getpid(), flush=True)
+"""
+
+
+def test_what_it_has_forked_itself_does_not_hold_its_launcher(server: SimpleNamespace, tmp_path: Path) -> None:
+    (tmp_path / "leaves.py").write_text(LEAVES, encoding="utf-8")
+    with open(tmp_path / "said", "wb") as said:
+        assert subprocess.run([server.python, "-m", "leaves"], cwd=tmp_path, stdout=said).returncode == 0
+    forked = int((tmp_path / "said").read_text())
+    # It was the first of its group, in which its child still is.
+    os.killpg(forked, signal.SIGKILL)
 
 
 def test_one_that_is_killed_ends_its_launcher(server: SimpleNamespace, tmp_path: Path) -> None:
@@ -184,7 +243,7 @@ def _dead(folder: Path) -> None:
 
 @pytest.mark.parametrize("state", [_gone, _dead, _ends_before_it_answers])
 def test_without_a_server_the_launcher_becomes_the_interpreter(tmp_path: Path, state: Callable[[Path], None]) -> None:
-    python = fork_server._write_launcher(tmp_path / "forks", sys.executable)
+    python = fork_server._write_launcher(tmp_path / "forks", sys.executable, os.environ)
     assert python is not None
     state(tmp_path / "forks")
     (tmp_path / "plain.py").write_text("import os, sys\nprint(os.getppid(), sys.executable, *sys.argv[1:])")

@@ -26,6 +26,7 @@ import ctypes
 import gc
 import importlib
 import os
+import resource
 import runpy
 import select
 import signal
@@ -36,13 +37,20 @@ import threading
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from firesteel.engine.peers import is_own_user
+from firesteel.engine.spark.launcher import is_decisive
 
 __all__ = ["main", "started_beside"]
 
-_SOCKET = "fork"
+_SOCKET, _LAUNCHER = "fork", "python"
 _STREAMS = 3
+_SIGNALS: dict[signal.Signals, Any] = {
+    signal.SIGTERM: signal.SIG_DFL,
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGHUP: signal.SIG_DFL,
+}
 _PRELOADED = (
     "pyspark.worker",
     "pyspark.worker_util",
@@ -64,24 +72,35 @@ def started_beside(folder: Path, python: str, variables: Mapping[str, str]) -> s
     """
     if not sys.platform.startswith("linux") or python != sys.executable:
         return python
-    launcher = _write_launcher(folder, python)
-    if launcher is None:
+    # As Spark has it for its workers. Libraries read the number of threads when they are loaded, and what has threads
+    # cannot be forked.
+    workers = {"PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "YES", "OMP_NUM_THREADS": "1"}
+    started = {**workers, **os.environ, **variables}
+    running = _servers.get(folder)
+    if running is not None and running.poll() is None:
+        return str(folder / _LAUNCHER)
+    try:
+        launcher = _write_launcher(folder, python, started)
+        if launcher is not None:
+            _servers[folder] = _start(folder, python, started)
+    except OSError:
+        # Jobs run all the same.
         return python
-    if folder not in _servers or _servers[folder].poll() is not None:
-        # As Spark has it for its workers. Libraries read the number of threads when they are loaded, and what has
-        # threads cannot be forked.
-        workers = {"PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "YES", "OMP_NUM_THREADS": "1"}
-        _servers[folder] = subprocess.Popen(
-            [python, "-m", __name__, str(folder)],
-            env={**workers, **os.environ, **variables},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            # Ctrl-C is for the driver.
-            process_group=0,
-        )
-        atexit.register(_end, _servers[folder])
-    return launcher
+    return launcher or python
+
+
+def _start(folder: Path, python: str, variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    server = subprocess.Popen(
+        [python, "-m", __name__, str(folder)],
+        env=variables,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # Ctrl-C is for the driver.
+        process_group=0,
+    )
+    atexit.register(_end, server)
+    return server
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:
@@ -92,7 +111,7 @@ def _end(server: subprocess.Popen[bytes]) -> None:
         server.wait(1)
 
 
-def _write_launcher(folder: Path, python: str) -> str | None:
+def _write_launcher(folder: Path, python: str, started: Mapping[str, str]) -> str | None:
     """The path of a program that does what ``python`` does; None where such a program cannot be run: the kernel allows
     127 characters for an interpreter, and some administrators no programs among temporary files."""
     # Not by way of a shell, which forgets variables with names such as a.b.
@@ -100,14 +119,19 @@ def _write_launcher(folder: Path, python: str) -> str | None:
     if len(first) > 127 or " " in python:
         return None
     folder.mkdir(mode=0o700, exist_ok=True)
-    path = folder / "python"
+    path = folder / _LAUNCHER
     path.write_text(
         f"{first}\nimport sys\nsys.path.append({str(Path(__file__).parent)!r})\nimport launcher\n"
-        f"launcher.main({str(folder)!r}, {python!r}, sys.argv[1:])\n",
+        f"launcher.main({str(folder)!r}, {python!r}, sys.argv[1:], {_decisive(started)!r})\n",
         encoding="utf-8",
     )
     path.chmod(0o700)
     return str(path) if os.access(path, os.X_OK) else None
+
+
+def _decisive(variables: Mapping[str, str]) -> dict[str, str]:
+    """Those that an interpreter reads when it starts. Others may be secrets, which belong in no file."""
+    return {name: value for name, value in variables.items() if is_decisive(name)}
 
 
 def main(folder: str) -> None:
@@ -154,6 +178,13 @@ def _run(caller: socket.socket) -> None:
     code = 1
     try:
         module = _become(caller)
+    except BaseException:
+        # Without an answer the launcher becomes the interpreter, which says what is wrong.
+        os._exit(1)
+    # The launcher ends with this process, and not with those that it forks.
+    os.register_at_fork(after_in_child=caller.close)
+    try:
+        caller.sendall(b"%d\n" % os.getpid())
         # It runs as the main module, and not as the one that was imported.
         sys.modules.pop(module, None)
         runpy.run_module(module, run_name="__main__", alter_sys=True)
@@ -182,14 +213,19 @@ def _become(caller: socket.socket) -> str:
     """Takes over the place of the launcher; gives the module that is to run."""
     head, streams, _, _ = socket.recv_fds(caller, 4, _STREAMS)
     with caller.makefile("rb") as rest:
-        folder, count, *fields = rest.read(int.from_bytes(head)).decode(errors="surrogateescape").split("\0")
+        folder, ignored, count, *fields = rest.read(int.from_bytes(head)).decode(errors="surrogateescape").split("\0")
     arguments, variables = fields[: int(count)], fields[int(count) :]
+    os.chdir(folder)
     os.setpgid(0, 0)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for number, usual in _SIGNALS.items():
+        signal.signal(number, signal.SIG_IGN if str(int(number)) in ignored.split(",") else usual)
+    # As the JVM has it, which opens as many files as it may.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     for place, stream in enumerate(streams):
         os.dup2(stream, place)
         os.close(stream)
-    os.chdir(folder)
     os.environ.clear()
     for variable in variables:
         name, _, value = variable.partition("=")
@@ -200,7 +236,6 @@ def _become(caller: socket.socket) -> str:
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[1:1] = [path for path in paths if path and path not in sys.path]
     _show_as(arguments)
-    caller.sendall(b"%d\n" % os.getpid())
     return arguments[0]
 
 

@@ -10,15 +10,29 @@ import struct
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SECONDS_TO_END = 1.0
+_OF_LIBRARIES = ("LD_", "MALLOC_", "GLIBC_", "OMP_", "OPENBLAS_", "MKL_", "ARROW_")
 _CREDENTIALS = struct.Struct("3i")
 
 
-def main(folder: str, python: str, arguments: list[str]) -> None:
-    if arguments[:1] == ["-m"]:
+def main(folder: str, python: str, arguments: list[str], started: dict[str, str]) -> None:
+    """``started``: the variables that the fork server was started with."""
+    if arguments[:1] == ["-m"] and not _differs(started):
         line = _connect(folder)
         if line is not None:
             _stand_for(line, arguments[1:])
     os.execvp(python, [python, *arguments])
+
+
+def is_decisive(name: str) -> bool:
+    """Whether a variable is read when the interpreter or a library is loaded. PYTHON_... are Spark's."""
+    if name.startswith("PYTHON"):
+        return not name.startswith(("PYTHONPATH", "PYTHONUNBUFFERED", "PYTHON_"))
+    return name in ("TZ", "LANG", "LC_ALL") or name.startswith(_OF_LIBRARIES)
+
+
+def _differs(started: dict[str, str]) -> bool:
+    """Whether an interpreter would start in another way than the fork server did."""
+    return any(value != started.get(name) for name, value in os.environ.items() if is_decisive(name))
 
 
 def _connect(folder: str) -> socket.socket | None:
@@ -57,21 +71,25 @@ def _stand_for(line: socket.socket, arguments: list[str]) -> None:
                 os._exit(128 + number)
 
         for number in _PASSED_ON:
-            signal.signal(number, pass_on)
+            # Spark's JVM ignores Ctrl-C, and what it starts does likewise.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, pass_on)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
     if answer:
         # The line ends without an exit code if the process was killed.
-        while more := line.recv(32):
+        while not code.endswith(b"\n") and (more := line.recv(32)):
             code += more
         os._exit(int(code or b"1"))
 
 
 def _order(line: socket.socket, arguments: list[str]) -> bytes:
     """What the server answers: the number of the new process, and maybe its exit code already. Nothing if it cannot."""
+    ignored = ",".join(str(int(number)) for number in _PASSED_ON if signal.getsignal(number) is signal.SIG_IGN)
     variables = [f"{name}={value}" for name, value in os.environ.items()]
-    order = "\0".join([os.getcwd(), str(len(arguments)), *arguments, *variables]).encode(errors="surrogateescape")
     answer = b""
     try:
+        parts = [os.getcwd(), ignored, str(len(arguments)), *arguments, *variables]
+        order = "\0".join(parts).encode(errors="surrogateescape")
         socket.send_fds(line, [len(order).to_bytes(4, "big")], [0, 1, 2])
         line.sendall(order)
         while b"\n" not in answer:
