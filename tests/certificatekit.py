@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from serverkit import cannot_run
 
 __all__ = ["self_signed", "untrusted_server"]
 
@@ -19,7 +20,7 @@ __all__ = ["self_signed", "untrusted_server"]
 def self_signed(folder: Path) -> tuple[Path, Path]:
     """A certificate for 127.0.0.1 that signs itself, and its key."""
     if shutil.which("openssl") is None:
-        pytest.skip("there is no openssl")
+        cannot_run("there is no openssl")
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=firesteel"]
     command += ["-addext", "subjectAltName=IP:127.0.0.1", "-out", str(certificate), "-keyout", str(key)]

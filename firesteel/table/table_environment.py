@@ -46,7 +46,7 @@ from firesteel.table.table_config import TableConfig, session_zone
 from firesteel.table.table_descriptor import TableDescriptor
 from firesteel.table.table_drafts import drafted
 from firesteel.table.table_result import TableResult
-from firesteel.table.table_settings import check_dialect, told_settings
+from firesteel.table.table_settings import check_dialect, warn_of_settings
 from firesteel.table.tableau import DISPLAY_WIDTH, WIDEST
 from firesteel.table.types.arrow import arrow_schema, logical_type
 from firesteel.table.types.conversion import column_of
@@ -84,8 +84,8 @@ class TableEnvironment(FunctionNames):
         self._unnamed = 0
         self._first_mode = self._streaming, self._config.get(MODE, "")
         self._in_session = False
-        self._told: set[str] = set()
-        """Settings whose missing effect was told."""
+        self._reported: set[str] = set()
+        """Settings whose missing effect was reported."""
 
     @staticmethod
     def create(environment_settings: EnvironmentSettings | Configuration) -> TableEnvironment:
@@ -105,7 +105,7 @@ class TableEnvironment(FunctionNames):
 
     def _check_settings(self) -> None:
         """Looks at the settings before something runs."""
-        told_settings(self._config.get_configuration(), self._told)
+        warn_of_settings(self._config.get_configuration(), self._reported)
         self._take_mode()
 
     def _take_mode(self) -> None:

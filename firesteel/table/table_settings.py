@@ -1,6 +1,6 @@
 """The settings ``table.*`` of Flink 2.3: those that mean something here, and why others do not.
 
-Flink passes over keys that it does not know. Here they are told, and so are those without an effect: a setting that
+Flink passes over keys that it does not know. Here they are reported, and so are those without an effect: a setting that
 does nothing was hardly meant so.
 """
 
@@ -13,7 +13,7 @@ from firesteel.common.table_keys import TABLE_KEYS
 from firesteel.errors import ConfigurationError
 from firesteel.table.sql.errors import near_names
 
-__all__ = ["DIALECT", "WITHOUT_EFFECT", "check_dialect", "told_settings"]
+__all__ = ["DIALECT", "WITHOUT_EFFECT", "check_dialect", "warn_of_settings"]
 
 logger = logging.getLogger("firesteel")
 
@@ -127,13 +127,13 @@ _OLDER = frozenset(("table.exec.async-scalar.buffer-capacity",))
 """Read as the newer key that has its place."""
 
 
-def told_settings(configuration: Configuration, told: set[str]) -> None:
+def warn_of_settings(configuration: Configuration, reported: set[str]) -> None:
     """A line in the log for each key ``table.*`` that has no effect, with the reason or the key that was meant. Those
-    in ``told`` were told before."""
+    in ``reported`` were reported before."""
     for key in configuration.key_set():
-        if not key.startswith(PREFIX) or key in TABLE_KEYS or key in _OLDER or key in told:
+        if not key.startswith(PREFIX) or key in TABLE_KEYS or key in _OLDER or key in reported:
             continue
-        told.add(key)
+        reported.add(key)
         reason = WITHOUT_EFFECT.get(key)
         if reason is not None:
             logger.warning("the setting %r has no effect: %s.", key, reason)

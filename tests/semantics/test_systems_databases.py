@@ -16,6 +16,7 @@ from certificatekit import self_signed
 from databasekit import INSERT, NONE, PAIR, SMALL, SqliteFile, options, portions, rows
 from mariadb_server import DATABASE, PASSWORD, USER, MariaDbServer, why_not
 from mariadbkit import MariaDb
+from serverkit import cannot_run
 
 from firesteel.common import Instant, Row, Secret, Types
 from firesteel.connectors.mysql import loading
@@ -225,7 +226,7 @@ def test_tls_that_the_server_does_not_have(mariadb: MariaDb, asked: str) -> None
 
 def test_what_is_asked_of_a_connection_with_tls(tmp_path: Path) -> None:
     if (missing := why_not()) is not None:
-        pytest.skip(missing)
+        cannot_run(missing)
     certificate, key = self_signed(tmp_path)
     with MariaDbServer({"ssl-cert": certificate, "ssl-key": key}) as server:
 

@@ -19,6 +19,7 @@ import pytest
 from kit import eventually
 from mosquitto_server import PASSWORD, USER, MosquittoServer, why_not
 from mosquittokit import Mqtt
+from serverkit import cannot_run
 from sourcekit import read
 
 from firesteel.common import WatermarkStrategy
@@ -313,7 +314,7 @@ def test_a_batch_has_one_deadline_for_all_of_its_messages(monkeypatch: pytest.Mo
 def own_broker(settings: str) -> Iterator[str]:
     """The address of a broker with settings that others should not have."""
     if (missing := why_not()) is not None:
-        pytest.skip(missing)
+        cannot_run(missing)
     with MosquittoServer() as server:
         (server.folder / "acl").write_text(f"user {USER}\ntopic readwrite allowed/#\n")
         configuration = server.folder / "mosquitto.conf"

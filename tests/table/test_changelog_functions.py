@@ -1,4 +1,4 @@
-"""TO_CHANGELOG and FROM_CHANGELOG: what is told of mistakes. Results are compared with PyFlink's in the sessions."""
+"""TO_CHANGELOG and FROM_CHANGELOG: the messages for mistakes. Results are compared with PyFlink's in the sessions."""
 
 from __future__ import annotations
 

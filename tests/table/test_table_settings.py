@@ -1,4 +1,4 @@
-"""The settings ``table.*``: all that Flink 2.3 knows are known, what they do, and what is told of the others."""
+"""The settings ``table.*``: all that Flink 2.3 knows are known, what they do, and the warnings for the others."""
 
 import json
 import logging

@@ -37,10 +37,10 @@ class FromChangelogOperator(StreamOperator[FromChangelog]):
         known = np.array([kind for _, kind in self.spec.kinds], np.int8)
         results = []
         for batch in records.values:
-            told = batch.column(self.spec.place)
-            places = pc.index_in(told, codes)
+            codes_given = batch.column(self.spec.place)
+            places = pc.index_in(codes_given, codes)
             if places.null_count:
-                unknown = told.filter(places.is_null())[0].as_py()
+                unknown = codes_given.filter(places.is_null())[0].as_py()
                 shown = ", ".join(code for code, _ in self.spec.kinds)
                 raise ProgramError(f"FROM_CHANGELOG: no kind of rows is called {unknown!r}. The kinds are {shown}.")
             columns = [column for index, column in enumerate(batch.columns) if index != self.spec.place]
