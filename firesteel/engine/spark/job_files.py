@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from firesteel.common.private_files import open_private
 from firesteel.engine.payload import JobPayload
+from firesteel.errors import SetupError
 
 if TYPE_CHECKING:
     from firesteel.engine.savepoints.restoring import Restore
@@ -45,8 +46,14 @@ def write_job(directory: str, for_tasks: JobPayload, for_coordinator: Coordinato
     # What is Spark's may hold secrets, and the coordinator does not need it.
     for_coordinator = replace(for_coordinator, settings=replace(for_coordinator.settings, spark={}))
     for name, content in ((FOR_TASKS, for_tasks), (FOR_COORDINATOR, for_coordinator)):
-        with open_private(os.path.join(directory, name), "wb") as file:
-            pickle.dump(content, file, pickle.HIGHEST_PROTOCOL)
+        try:
+            with open_private(os.path.join(directory, name), "wb") as file:
+                pickle.dump(content, file, pickle.HIGHEST_PROTOCOL)
+        except OSError as error:
+            raise SetupError(
+                f"The job cannot be handed to Spark: {directory} cannot be written ({error.strerror}). "
+                "Make room there, or choose another folder for temporary files (TMPDIR)."
+            ) from None
 
 
 def job_for_tasks(directory: str) -> JobPayload:
