@@ -12,6 +12,7 @@ from firesteel.datastream import DataStream
 from firesteel.datastream.operators import Records, StreamOperator
 from firesteel.runtime.columns.kinds import with_kinds
 from firesteel.runtime.operators.table import ColumnsType, RowsToColumns, rows_of, rowtime_strategy
+from firesteel.runtime.state.columnar.slot_pager import SlotPager
 from firesteel.runtime.state.store import MemoryStore
 
 Change = tuple[int, tuple[Any, ...]]
@@ -21,8 +22,10 @@ Change = tuple[int, tuple[Any, ...]]
 class Stub:
     """Stands for the context of an operator; state is in a store of its own."""
 
-    def __init__(self, store: MemoryStore, shapes: dict[str, Any]) -> None:
+    def __init__(self, store: MemoryStore, shapes: dict[str, Any], memory: int | None = None) -> None:
         self.store, self.shapes = store, shapes
+        self.pager = SlotPager(memory)
+        self.paged: set[str] = set()
         self.tables: dict[str, Any] = {}
         self.emitted: list[pa.RecordBatch] = []
         self.watermark = -(1 << 60)
@@ -54,16 +57,24 @@ class Stub:
     def inc(self, count: int = 1) -> None:
         """Nobody counts here."""
 
-    def keep_columns(self, name: str, table: Any) -> None:
+    def keep_columns(self, name: str, table: Any, paged: bool = False) -> None:
         self.tables[name] = table
+        if paged:
+            self.pager.add(table)
+            self.paged.add(name)
         table.attach(name.encode(), self.store, self.shapes.setdefault(name, {}))
+
+    def pieces(self, batch: pa.RecordBatch, keys: Sequence[int], before_release: Any = None) -> Any:
+        return self.pager.pieces(batch, [batch.column(key) for key in keys], self.store, before_release)
 
     def emit(self, values: list[pa.RecordBatch], timestamps: Any = None) -> None:
         self.emitted += values
 
     def end_batch(self) -> None:
+        self.store.write(self.pager.changes())
         for name, table in self.tables.items():
-            self.store.write(table.changes())
+            if name not in self.paged:
+                self.store.write(table.changes())
             table.attach(name.encode(), self.store, self.shapes[name], unchanged=True)
 
     def read_again(self) -> None:
@@ -78,8 +89,9 @@ class Stub:
 class OperatorRun:
     """An operator over some batches, with a restart wherever it is asked for."""
 
-    def __init__(self, operator: type[StreamOperator[Any]], spec: Any) -> None:
-        self._class, self._spec = operator, spec
+    def __init__(self, operator: type[StreamOperator[Any]], spec: Any, memory: int | None = None) -> None:
+        """``memory``: bytes that tables may take which can be in pages."""
+        self._class, self._spec, self._memory = operator, spec, memory
         self._store, self._shapes = MemoryStore(), {}
         self._stubs: list[Stub] = []
         self._watermark = -(1 << 60)
@@ -93,7 +105,7 @@ class OperatorRun:
     def restart(self) -> None:
         if self._stubs:
             self.end_batch()
-        stub = Stub(self._store, self._shapes)
+        stub = Stub(self._store, self._shapes, self._memory)
         stub.watermark = self._watermark
         self._stubs.append(stub)
         self.operator = self._class(self._spec)

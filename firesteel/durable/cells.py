@@ -5,7 +5,7 @@
 | ``\\0header`` | the header (:mod:`firesteel.durable.headers`) |
 | ``uid \\0 state \\0 entries \\0 number`` | a page, or a segment of a log, of a keyed state |
 | ``uid \\0 state \\0 blocks \\0 number`` | the same of the blocks of big collections, or one block |
-| ``uid \\0 state \\0 columns \\0 number`` | a segment of the log of a table of columns |
+| ``uid \\0 state \\0 columns \\0 number`` | a segment of the log of a table of columns, or a page of it |
 | ``uid \\1w \\0 …`` | the same of the state of windows |
 | ``uid \\0\\0e``, ``uid \\0\\0p`` ``\\0s`` or ``\\0c`` and a stretch | timers of event time and of processing time |
 | ``uid \\0\\0o name \\0 number`` | a piece of an operator's list, or of its raw bytes |
@@ -13,6 +13,8 @@
 
 Contents are pickles of one fixed protocol, except segments of columns: those are Arrow streams of one batch, compressed
 with lz4, with the columns of the key (``k0``, ``k1``, …), ``$alive`` (false where a key was removed), and the values.
+Pages of columns are Arrow messages of one batch without a schema, which stands in the header: the columns of the key,
+``$hash`` (the stable hash of the stream's key), and the values.
 
 | cell | content |
 |---|---|

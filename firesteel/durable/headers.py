@@ -2,7 +2,8 @@
 
 A header is read when a batch begins and written when it ends. The records of an operator are its memory in between:
 tables and timers change the dicts and sets in them in place. ``shapes`` belong to the tables, each of which knows what
-is in its own (:class:`LogShape`, :class:`PagesShape`, :class:`SlotsShape`); all of it is plain data.
+is in its own (:class:`LogShape`, :class:`PagesShape`, :class:`SlotsShape`, :class:`SlotPagesShape`);
+all of it is plain data.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Any, Final, TypedDict
 from firesteel.common.typeinfo import TypeInformation, Types
 
 __all__ = [
+    "COLUMN_BACKENDS",
     "UNDECLARED",
     "KeysHeader",
     "ListHeader",
     "LogShape",
     "OperatorHeader",
     "PagesShape",
+    "SlotPagesShape",
     "SlotsShape",
     "StateHeader",
     "StateSchema",
@@ -62,6 +65,24 @@ SlotsShape = TypedDict(
 )
 """What a table of columns says of itself: as a log; how many columns the key of the stream has; whether a row's place
 is a tuple that begins with that key."""
+
+
+class SlotPagesShape(TypedDict, total=False):
+    pages: int
+    entries: int
+    bytes: int
+    swept: int
+    schema: bytes
+    keys: int
+    places: bool
+
+
+"""What a table of columns in pages says of itself: as one in pages; the columns of a page, as an Arrow schema."""
+
+
+COLUMN_BACKENDS: Final[tuple[str, ...]] = ("columnar", "columnar pages")
+"""What :attr:`StateHeader.backend` is of tables of columns: of those with a log, and of those in pages. A version that
+does not know one of them refuses such state."""
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from firesteel.datastream.functions import (
     CoProcessFunction,
@@ -31,6 +32,9 @@ from firesteel.runtime.state.operator import OperatorState
 from firesteel.runtime.state.tables import ColumnTable
 from firesteel.runtime.timers import TimerQueue
 from firesteel.runtime.watermarks import MIN_TIMESTAMP
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
 
 __all__ = [
     "ElementContext",
@@ -92,9 +96,17 @@ class OperatorContext(StateGetters, RuntimeContext):
     def get_distributed_cache(self) -> DistributedCache:
         return self.files
 
-    def keep_columns(self, name: str, table: ColumnTable) -> None:
-        """Makes a table of columns part of the operator's keyed state, for operators that work on batches of rows."""
-        self._backend().columns(name, table)
+    def keep_columns(self, name: str, table: ColumnTable, paged: bool = False) -> None:
+        """Makes a table of columns part of the operator's keyed state, for operators that work on batches of rows.
+        ``paged``: not all of it need be in memory, because the operator asks for :meth:`pieces` of what it gets."""
+        self._backend().columns(name, table, paged)
+
+    def pieces(
+        self, batch: RecordBatch, keys: Sequence[int], before_release: Callable[[], None] | None = None
+    ) -> Iterable[RecordBatch]:
+        """The rows of a batch, keyed by some of its columns, as many at a time as memory has room for what tables have
+        of them. ``before_release`` is called before slots of tables become others."""
+        return self._backend().pieces(batch, [batch.column(key) for key in keys], before_release)
 
     def _backend(self) -> KeyedStateBackend:
         if self.keyed is None:

@@ -8,12 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from conftest import environment
 from savepointkit import Halves
 
 from firesteel.common import Row, RowKind
 from firesteel.datastream import DataStream
-from firesteel.errors import FiresteelError
 from firesteel.runtime.operators.table import (
     AggregateCall,
     ColumnsToRows,
@@ -142,19 +140,3 @@ def test_rows_of_all_types_wait_through_a_savepoint(tmp_path: Path) -> None:
 
     assert by_group(found, 1) == by_group(whole, 1)
     assert len(found) == sum(map(len, steps))
-
-
-@pytest.mark.parametrize("setting", ["rocksdb", "hashmap"])
-def test_more_state_than_the_backend_allows_is_an_error_that_says_so(
-    monkeypatch: pytest.MonkeyPatch, setting: str
-) -> None:
-    monkeypatch.setattr("firesteel.runtime.state.backend.COLUMNS_MEMORY", 1 << 10)
-    limits = {"state.backend.type": setting, "state.backend.rocksdb.memory.fixed-per-slot": "1kb"}
-    env = environment(**limits)
-    env.create_temporary_view("t", env.from_elements([(n,) for n in range(2000)], ["n"]))
-    query = env.sql_query("SELECT n, COUNT(*) AS c FROM t GROUP BY n")
-    if setting == "hashmap":
-        assert len(query.to_pandas()) == 2000
-        return
-    with pytest.raises(FiresteelError, match=r"take \d+ MB, and the state backend allows 0 MB.*fixed-per-slot"):
-        query.to_pandas()

@@ -8,7 +8,7 @@ from typing import Any
 
 from firesteel.durable.cells import HEADER, broadcast_prefix, decode, of_windows, table_prefix, timer_prefix
 from firesteel.durable.header_codec import decode_header
-from firesteel.durable.headers import UNDECLARED, ListHeader, OperatorHeader, StateHeader
+from firesteel.durable.headers import COLUMN_BACKENDS, UNDECLARED, ListHeader, OperatorHeader, StateHeader
 from firesteel.errors import SavepointError
 from firesteel.runtime.snapshots.saved import EVENT_TIMERS, PROCESSING_TIMERS, ROWS, Rows, StateId
 from firesteel.runtime.state.factories import HashMapTables, RocksDBTables
@@ -67,7 +67,7 @@ class StoredSubtask:
     # Keyed state
 
     def _entries(self, uid: str, state: StateId, kept: StateHeader) -> Iterator[Rows]:
-        if kept.backend == "columnar":
+        if kept.backend in COLUMN_BACKENDS:
             # Only here: what has no tables of columns needs no Arrow.
             from firesteel.runtime.state.columnar.slots import scan_slots
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from firesteel.datastream.state import (
     AggregatingStateDescriptor,
@@ -27,10 +27,17 @@ from firesteel.runtime.state.tables import ColumnTable, Table, TableFactory, nam
 from firesteel.runtime.state.ttl import TTL_HANDLES, expiry_check_of
 from firesteel.runtime.state.values import Handle, LiveAggregatingState, LiveReducingState, LiveValueState
 
+if TYPE_CHECKING:
+    from pyarrow import Array, RecordBatch
+
+    from firesteel.runtime.state.columnar.slot_pager import SlotPager
+
 __all__ = ["NO_KEY", "KeyedStateBackend"]
 
 COLUMNS_MEMORY = 64 << 20
-"""Bytes that tables of columns may always take, however little the state backend allows."""
+"""Bytes that tables of columns which must be in memory may always take, however little the state backend allows."""
+
+_AT_ONCE = 4096
 
 _HANDLES: dict[type[StateDescriptor], type[Any]] = {
     ValueStateDescriptor: LiveValueState,
@@ -82,6 +89,8 @@ class KeyedStateBackend:
         self._states: dict[str, tuple[StateDescriptor, Handle]] = {}
         self._tables: dict[str, Table] = {}
         self._columns: dict[str, ColumnTable] = {}
+        self._paged: set[str] = set()
+        self._pager: SlotPager | None = None
         self._reserved: set[str] = set()
         self.shared = False
         """Whether a state holds objects that can be changed in place, so that results must be copied."""
@@ -154,41 +163,76 @@ class KeyedStateBackend:
                 table.load(self._chunk)
         return table
 
-    def columns(self, name: str, table: ColumnTable) -> None:
-        """Keeps a table of columns under a name from now on. It has what was stored, also by a savepoint."""
+    def columns(self, name: str, table: ColumnTable, paged: bool = False) -> None:
+        """Keeps a table of columns under a name from now on. It has what was stored, also by a savepoint. ``paged``:
+        whoever works on it asks for :meth:`pieces` first, so not all of it need be in memory."""
         self.reserve(name)
         self._columns[name] = table
+        if paged:
+            if self._pager is None:
+                # Only here: what has no tables of columns needs no Arrow.
+                from firesteel.runtime.state.columnar.slot_pager import SlotPager
+
+                self._pager = SlotPager(self._factory.memory)
+            self._pager.add(table)
+            self._paged.add(name)
         self._attach_columns(name, table, unchanged=False)
+
+    def pieces(
+        self, batch: RecordBatch, keys: Sequence[Array], before_release: Callable[[], None] | None = None
+    ) -> Iterable[RecordBatch]:
+        """The rows of a batch with these keys, as many at a time as memory has room for what is stored of them.
+        ``before_release`` is called before slots of tables become others."""
+        if self._pager is None:
+            return (batch,)
+        assert self._store is not None
+        return self._pager.pieces(batch, keys, self._store, before_release)
 
     def _attach_columns(self, name: str, table: ColumnTable, unchanged: bool) -> None:
         assert self._store is not None, "state is reachable between begin() and changes() only"
         kept = self._kept(name)
         prefix = table_prefix(self._uid, name, "columns")
-        if kept.backend not in (None, table.BACKEND):
+        if kept.backend not in (None, *table.BACKENDS):
             # A savepoint brings rows, in a table of entries. They are taken over once.
-            restored = self.table(name)
-            rows = [(keys, restored.peek(keys)) for keys in restored.every_key()]
-            kept.shapes["entries"], kept.backend = {}, table.BACKEND
-            table.attach(prefix, self._store, kept.shapes["entries"])
-            for keys, contents in rows:
-                if keys:
-                    table.take_rows(keys, contents)
-                    restored.load(keys)
-                    for key in keys:
-                        restored.put(key, None)
-            self._store.write(restored.changes())
-            del self._tables[f"{name}\0entries"]
+            self._take_over(name, table, prefix, kept)
             return
-        kept.backend = table.BACKEND
         table.attach(prefix, self._store, kept.shapes.setdefault("entries", {}), unchanged)
+        kept.backend = table.backend
+
+    def _take_over(self, name: str, table: ColumnTable, prefix: bytes, kept: StateHeader) -> None:
+        """Makes columns of the entries that a savepoint has brought, some at a time if memory is short."""
+        assert self._store is not None
+        restored = self.table(name)
+        in_pages = "pages" in kept.shapes["entries"]
+        kept.shapes["entries"] = {}
+        table.attach(prefix, self._store, kept.shapes["entries"])
+        for found in restored.every_key():
+            for at in range(0, len(found), _AT_ONCE):
+                keys = found[at : at + _AT_ONCE]
+                table.take_rows(keys, restored.peek(keys))
+                if self._pager is not None and name in self._paged:
+                    self._pager.make_room(self._store)
+            if in_pages:
+                restored.relieve()
+        for keys in restored.every_key():
+            restored.load(keys)
+            for key in keys:
+                restored.put(key, None)
+            self._store.write(restored.changes())
+            if in_pages:
+                restored.relieve()
+        del self._tables[f"{name}\0entries"]
+        kept.backend = table.backend
 
     def _check_columns(self) -> None:
-        held = sum(table.nbytes for table in self._columns.values())
         limit = self._factory.memory
-        if limit is not None and held > max(limit, COLUMNS_MEMORY):
+        if limit is None:
+            return
+        held = sum(table.nbytes for name, table in self._columns.items() if name not in self._paged)
+        if held > max(limit, COLUMNS_MEMORY):
             raise ProgramError(
                 f"The tables of this operator take {held >> 20} MB, and the state backend allows {limit >> 20} MB a "
-                "subtask. They are held in memory: raise state.backend.rocksdb.memory.fixed-per-slot, use more "
+                "subtask. All of them must be in memory: raise state.backend.rocksdb.memory.fixed-per-slot, use more "
                 "subtasks, let state expire (table.exec.state.ttl), or use the backend hashmap."
             )
 
@@ -327,8 +371,13 @@ class KeyedStateBackend:
             yield from table.changes()
         if self._columns:
             self._check_columns()
-            for columns in self._columns.values():
-                yield from columns.changes()
+            for name, columns in self._columns.items():
+                if name not in self._paged:
+                    yield from columns.changes()
+            if self._pager is not None:
+                yield from self._pager.changes()
+                for name in self._paged:
+                    self._kept(name).backend = self._columns[name].backend
         if self._short_of_memory():
             self._relieve()
         self._store = None

@@ -125,11 +125,15 @@ class Table(ABC):
 
 
 class ColumnTable(Protocol):
-    """State of many keys as columns, which operators on tables work on directly. All of it is in memory, with every
-    backend; what a batch changed goes to the store."""
+    """State of many keys as columns, which operators on tables work on directly. What a batch changed goes to the
+    store. All of it is in memory, unless the operator asks for the pieces that memory has room for."""
 
-    BACKEND: str
-    """What the header of a store calls it."""
+    BACKENDS: tuple[str, ...]
+    """What the header of a store may call it."""
+
+    @property
+    def backend(self) -> str:
+        """And calls it now."""
 
     def attach(self, prefix: bytes, store: StateStore, shape: dict[str, Any], unchanged: bool = False) -> None:
         """Goes on with what a store has. ``unchanged`` promises that memory has just that."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from firesteel.runtime.state.tables import Entry
 
-__all__ = ["SAMPLE", "Scale", "weight"]
+__all__ = ["SAMPLE", "Scale", "mean_weight", "weight"]
 
 ENTRY_OVERHEAD = 200
 """About what an entry takes beside its key and its value: the list that it is, and its place in a dict."""
@@ -61,3 +61,13 @@ class Scale:
 
     def of(self, entries: int) -> int:
         return int(entries * (ENTRY_OVERHEAD + self._average))
+
+
+def mean_weight(values: Any) -> float:
+    """About how many bytes each object of a list or an array takes, by a few of them.
+
+    >>> 50 < mean_weight(["a" * 10] * 1000) < 100
+    True
+    """
+    sample = values[:: len(values) // SAMPLE + 1]
+    return sum(map(weight, sample)) / max(1, len(sample))

@@ -31,15 +31,21 @@ Array = npt.NDArray[Any]
 class FirstRowOperator(StreamOperator[FirstRow]):
     def open(self, runtime_context: RuntimeContext) -> None:
         spec, context = self.spec, cast(OperatorContext, runtime_context)
+        self._pieces = context.pieces
         self._rows = LastRows(spec.input, spec.keys, spec.update_before, time_to_live=spec.state_ttl)
-        context.keep_columns("first rows", self._rows.table)
+        context.keep_columns("first rows", self._rows.table, paged=bool(spec.keys))
         # What is the same for all rows of a partition orders none of them.
         self._order = [one for one in spec.order if one.column not in spec.keys]
 
     def process(self, records: Records) -> None:
         if self.spec.state_ttl is not None:
             self._rows.table.expire(self.context.timer_service().current_processing_time())
-        results = [result for batch in records.values if (result := self._process(data_of(batch))).num_rows]
+        results = [
+            result
+            for batch in records.values
+            for piece in self._pieces(batch, self.spec.keys)
+            if (result := self._process(data_of(piece))).num_rows
+        ]
         if results:
             self.context.emit(results)
 

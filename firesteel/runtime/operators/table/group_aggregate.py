@@ -28,7 +28,16 @@ class GroupAggregateOperator(StreamOperator[GroupAggregate]):
         spec = self.spec
         key_types = [spec.input.field(key).type for key in spec.keys]
         context = cast(OperatorContext, runtime_context)
-        self._groups = Groups(context, key_types, spec.calls, spec.input, spec.retracts, time_to_live=spec.state_ttl)
+        self._pieces = context.pieces
+        self._groups = Groups(
+            context,
+            key_types,
+            spec.calls,
+            spec.input,
+            spec.retracts,
+            time_to_live=spec.state_ttl,
+            paged=bool(spec.keys),
+        )
         # Who keeps results for as long as they change needs to hear of them.
         self._always_changed = spec.state_ttl is not None or any(one.counts_rows for one in self._groups.calls)
         self._bundle: list[tuple[Array, Array, list[Values]]] = []
@@ -49,10 +58,11 @@ class GroupAggregateOperator(StreamOperator[GroupAggregate]):
             self._groups.expire(self.context.timer_service().current_processing_time())
         results = []
         for batch in records.values:
-            for at in range(0, batch.num_rows, PIECE):
-                result = self._process(batch.slice(at, PIECE) if batch.num_rows > PIECE else batch)
-                if result is not None and result.num_rows:
-                    results.append(result)
+            for piece in self._pieces(batch, self.spec.keys, self._flush):
+                for at in range(0, piece.num_rows, PIECE):
+                    result = self._process(piece.slice(at, PIECE) if piece.num_rows > PIECE else piece)
+                    if result is not None and result.num_rows:
+                        results.append(result)
         if results:
             self.context.emit(results)
 

@@ -96,8 +96,10 @@ class Groups:
         parts: Sequence[pa.DataType] = (),
         time_to_live: int | None = None,
         extra: Sequence[SlotColumn] = (),
+        paged: bool = False,
     ) -> None:
-        """``parts``: what a group is known by besides the key of the stream. ``extra``: columns behind the others."""
+        """``parts``: what a group is known by besides the key of the stream. ``extra``: columns behind the others.
+        ``paged``: not all groups need be in memory, because the operator asks for pieces of what it gets."""
         self._retracts = retracts
         columns = [SlotColumn("rows", pa.int64(), np.int64)]
         self.calls: list[_Call] = []
@@ -108,10 +110,10 @@ class Groups:
                 columns += [_named(column, f"{number} {column.name}") for column in one.accumulator.columns]
             if call.argument is not None and (call.distinct or isinstance(one.accumulator, RetractingExtreme)):
                 one.distinct = DistinctValues(key_types, [*parts, input.field(call.argument).type], time_to_live)
-                context.keep_columns(f"distinct {number}", one.distinct.table)
+                context.keep_columns(f"distinct {number}", one.distinct.table, paged)
         self._functions = UserFunctions((call.user for call in calls), context)
         self.table = SlotTable(key_types, [*columns, *extra], parts, time_to_live)
-        context.keep_columns("groups", self.table)
+        context.keep_columns("groups", self.table, paged)
 
     def close(self) -> None:
         """Closes users' functions."""

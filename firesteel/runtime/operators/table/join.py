@@ -57,6 +57,7 @@ class _Emitted(NamedTuple):
 class JoinOperator(StreamOperator[Join]):
     def open(self, runtime_context: RuntimeContext) -> None:
         spec, context = self.spec, cast(OperatorContext, runtime_context)
+        self._pieces = context.pieces
         self._kind = spec.kind.upper()
         if self._kind not in _OUTER:
             raise ProgramError(f"A join of the kind {spec.kind} is not known here. There are {', '.join(_OUTER)}.")
@@ -66,7 +67,7 @@ class JoinOperator(StreamOperator[Join]):
         left, right = spec.state_ttl
         self._sides = (JoinSide(spec.left, spec.left_keys, left), JoinSide(spec.right, spec.right_keys, right))
         for name, side in zip(("left", "right"), self._sides, strict=True):
-            context.keep_columns(name, side.table)
+            context.keep_columns(name, side.table, paged=bool(spec.left_keys))
         self._both = both_sides(spec.left, spec.right)
         self._functions = UserFunctions((spec.condition,), runtime_context)
 
@@ -77,7 +78,13 @@ class JoinOperator(StreamOperator[Join]):
         if self.spec.state_ttl != (None, None):
             for side in self._sides:
                 side.table.expire(self.context.timer_service().current_processing_time())
-        results = [result for batch in records.values if (result := self._join(batch, records.input)) is not None]
+        keys = self._keys[records.input]
+        results = [
+            result
+            for batch in records.values
+            for piece in self._pieces(batch, keys)
+            if (result := self._join(piece, records.input)) is not None
+        ]
         if results:
             self.context.emit(results)
 

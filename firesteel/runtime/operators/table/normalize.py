@@ -21,15 +21,21 @@ __all__ = ["ChangelogNormalizeOperator"]
 class ChangelogNormalizeOperator(StreamOperator[ChangelogNormalize]):
     def open(self, runtime_context: RuntimeContext) -> None:
         spec, context = self.spec, cast(OperatorContext, runtime_context)
+        self._pieces = context.pieces
         # Who keeps rows for as long as they come needs to hear of them.
         repeats = spec.state_ttl is not None
         self._rows = LastRows(spec.schema, spec.keys, spec.update_before, repeats, spec.state_ttl)
-        context.keep_columns("rows", self._rows.table)
+        context.keep_columns("rows", self._rows.table, paged=bool(spec.keys))
 
     def process(self, records: Records) -> None:
         if self.spec.state_ttl is not None:
             self._rows.table.expire(self.context.timer_service().current_processing_time())
-        results = [result for batch in records.values if (result := self._normalized(batch)).num_rows]
+        results = [
+            result
+            for batch in records.values
+            for piece in self._pieces(batch, self.spec.keys)
+            if (result := self._normalized(piece)).num_rows
+        ]
         if results:
             self.context.emit(results)
 

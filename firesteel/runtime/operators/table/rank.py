@@ -34,16 +34,22 @@ Array = npt.NDArray[Any]
 class RankOperator(StreamOperator[Rank]):
     def open(self, runtime_context: RuntimeContext) -> None:
         spec, context = self.spec, cast(OperatorContext, runtime_context)
+        self._pieces = context.pieces
         key_types = [spec.input.field(key).type for key in spec.keys]
         self._table = SlotTable(key_types, [RowLists.of(spec.input, spec.order)], time_to_live=spec.state_ttl)
-        context.keep_columns("partitions", self._table)
+        context.keep_columns("partitions", self._table, paged=bool(spec.keys))
         self._out = _Changes(spec.schema, spec.with_rank)
 
     def process(self, records: Records) -> None:
         if self.spec.state_ttl is not None:
             self._table.expire(self.context.timer_service().current_processing_time())
         work = self._process_changes if self.spec.retracts else self._process_insertions
-        results = [result for batch in records.values if (result := work(batch)) is not None]
+        results = [
+            result
+            for batch in records.values
+            for piece in self._pieces(batch, self.spec.keys)
+            if (result := work(piece)) is not None
+        ]
         if results:
             self.context.emit(results)
 

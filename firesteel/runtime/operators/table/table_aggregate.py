@@ -26,8 +26,9 @@ class TableAggregateOperator(StreamOperator[TableAggregate]):
 
     def open(self, runtime_context: RuntimeContext) -> None:
         spec, context = self.spec, cast(OperatorContext, runtime_context)
+        self._pieces = context.pieces
         key_types = [spec.input.field(key).type for key in spec.keys]
-        self._groups = Groups(context, key_types, (spec.call,), spec.input, spec.retracts)
+        self._groups = Groups(context, key_types, (spec.call,), spec.input, spec.retracts, paged=bool(spec.keys))
         self._before: dict[int, list[Any]] = {}
         """The groups that were touched, and the rows that they had."""
 
@@ -42,10 +43,11 @@ class TableAggregateOperator(StreamOperator[TableAggregate]):
 
     def process(self, records: Records) -> None:
         for batch in records.values:
-            for at in range(0, batch.num_rows, PIECE):
-                piece = batch.slice(at, PIECE) if batch.num_rows > PIECE else batch
-                keys = [piece.column(key) for key in self.spec.keys]
-                self._groups.advance(piece, keys, False, self._remember)
+            for loaded in self._pieces(batch, self.spec.keys, self._flush):
+                for at in range(0, loaded.num_rows, PIECE):
+                    piece = loaded.slice(at, PIECE) if loaded.num_rows > PIECE else loaded
+                    keys = [piece.column(key) for key in self.spec.keys]
+                    self._groups.advance(piece, keys, False, self._remember)
 
     def _remember(self, slots: Array) -> None:
         accumulators = self._groups.table.values[self._groups.calls[0].state][0]

@@ -16,10 +16,13 @@ import pyarrow.compute as pc
 
 from firesteel.runtime.columns.nested import encode_nested, is_nested, plain
 from firesteel.runtime.state.columnar.index import WordIndex, Words
+from firesteel.runtime.state.weight import mean_weight
 
 __all__ = ["KeyIndex", "distinct_keys"]
 
 _SPAN = 1 << 62
+_ENTRY = 150
+"""About what a dict, a list and a number take for each value."""
 
 
 def distinct_keys(columns: Sequence[pa.Array], rows: int) -> tuple[npt.NDArray[np.integer[Any]], list[pa.Array]]:
@@ -66,6 +69,9 @@ def _encoded(column: pa.Array) -> pa.DictionaryArray:
 class _Numbers:
     """A column of numbers, times or truth values."""
 
+    nbytes = 0
+    """Beside its words."""
+
     def __init__(self, kind: pa.DataType) -> None:
         self._type = kind
         self._floating = pa.types.is_floating(kind)
@@ -103,6 +109,11 @@ class _Interned:
         self._type = kind
         self._numbers: dict[Any, int] = {}
         self._values: list[Any] = []
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the values and their numbers take."""
+        return int(len(self._values) * (_ENTRY + mean_weight(self._values)))
 
     def words(self, column: pa.Array) -> npt.NDArray[np.int64]:
         values = column.to_pylist()
@@ -162,7 +173,8 @@ class KeyIndex:
 
     @property
     def nbytes(self) -> int:
-        return self._index.nbytes
+        """About how many bytes of memory it takes."""
+        return self._index.nbytes + sum(column.nbytes for column in self._columns)
 
     def slots(self, keys: Sequence[pa.Array], add: bool = True) -> npt.NDArray[np.int64]:
         """The slots of distinct keys. New keys get new slots, or -1 if they are not to be added."""

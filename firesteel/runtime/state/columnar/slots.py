@@ -1,14 +1,7 @@
-"""A table of slots: one for each key, with a place in every column; a log of what changed in the store.
+"""A table of slots: one for each key, with a place in every column.
 
-A micro-batch appends the slots that it changed as *segments*, each an Arrow batch of keys, whether the key is alive,
-and values. So writing costs what the batch touched, and reading happens only when a task starts anew. A slot's *home*
-is the segment that has its newest version; the rest of a segment is waste, and known without reading it:
-
-1. A segment that is nobody's home is deleted.
-2. Where more than half of all rows are waste, or where many small segments lie around, the slots of the worst ones are
-   written again with those of this batch, and those segments are deleted. A batch cleans about as much as it writes.
-3. A removed key is a slot that is not alive. It is written as such as long as an older segment may still have the key,
-   and forgotten afterwards.
+As long as all of it fits into memory, a log in the store has what changed (:mod:`.slot_log`). A table that is too large
+turns to pages (:mod:`.slot_pages`), of which memory holds those that the rows at hand belong to.
 """
 
 from __future__ import annotations
@@ -21,28 +14,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from firesteel.durable.cells import SEGMENT as NUMBER
-from firesteel.durable.cells import damaged
+from firesteel.durable.headers import COLUMN_BACKENDS
 from firesteel.runtime.columns.nested import from_plain, is_nested, plain
-from firesteel.runtime.columns.packing import pack, unpack
 from firesteel.runtime.state.columnar.index import grown
 from firesteel.runtime.state.columnar.key_words import KeyIndex
+from firesteel.runtime.state.columnar.slot_log import SlotLog, first_segment
+from firesteel.runtime.state.columnar.slot_pages import SlotPages, page_schema
 from firesteel.runtime.state.store import StateStore
+from firesteel.runtime.state.weight import mean_weight
 
 __all__ = ["SlotColumn", "SlotTable", "Slots", "scan_slots"]
 
 Slots = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
 
-SEGMENT_BYTES = 1 << 20
-"""About how large a segment is before it is compressed."""
-SMALL = 4096
-"""Rows below which a segment is small."""
-PILE = 16
-"""How many small segments may lie around."""
-SLACK = 4096
-"""Rows of waste that are never worth cleaning."""
-_READ_AT_ONCE = 8
 _ALIVE = "$alive"
 _FIRST = 1024
 
@@ -89,8 +74,7 @@ class SlotTable:
     [4]
     """
 
-    BACKEND = "columnar"
-    """What the header of a store calls it."""
+    BACKENDS: tuple[str, ...] = COLUMN_BACKENDS
 
     def __init__(
         self,
@@ -108,26 +92,23 @@ class SlotTable:
         self.columns = tuple(columns)
         self.generation = 0
         """Another number after the slots were renumbered."""
-        self._key_width = len(key_types)
-        key_types = [*key_types, *parts]
-        self._key_types = key_types
-        self._schema = pa.schema(
-            [
-                *(pa.field(f"k{n}", kind) for n, kind in enumerate(key_types)),
-                pa.field(_ALIVE, pa.bool_()),
-                *(pa.field(column.name, column.type) for column in columns if column.type is not None),
-            ]
-        )
+        self.key_width = len(key_types)
+        """How many columns the key of the stream has. They are the first of a slot's key."""
+        self.key_types = [*key_types, *parts]
+        self._key_fields = [pa.field(f"k{n}", kind) for n, kind in enumerate(self.key_types)]
+        self.stored_fields = [pa.field(column.name, column.type) for column in columns if column.type is not None]
+        self.schema = pa.schema([*self._key_fields, pa.field(_ALIVE, pa.bool_()), *self.stored_fields])
+        """Of a segment of the log."""
         self._reset()
+        self._stored: SlotLog | SlotPages = SlotLog(self, b"", {})
 
     def _reset(self) -> None:
         self.generation += 1
-        self._index = KeyIndex(self._key_types)
+        self._index = KeyIndex(self.key_types)
         self.values = [column.fresh(_FIRST) for column in self.columns]
         """The columns. They are replaced when the table grows: look them up after :meth:`slots`."""
         self.alive: Array = np.zeros(_FIRST, bool)
-        self._dirty: Array = np.zeros(_FIRST, bool)
-        self._home: Array = np.full(_FIRST, -1, np.int64)
+        self.dirty: Array = np.zeros(_FIRST, bool)
 
     # What operators do
 
@@ -138,13 +119,18 @@ class SlotTable:
 
     @property
     def entries(self) -> int:
+        """How many keys have a value, in memory and elsewhere; of pages, at the end of the batch before."""
+        if isinstance(self._stored, SlotPages):
+            return self._stored.entries
         return int(np.count_nonzero(self.alive[: self.size]))
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes of memory it takes. An object counts as 64."""
-        arrays = sum(values.nbytes * (8 if values.dtype == object else 1) for values in self.values)
-        return arrays + self._index.nbytes + self._home.nbytes + 2 * self.alive.nbytes
+        """About how many bytes of memory it takes. Of objects a few are weighed."""
+        size = self.size
+        arrays = sum(values.nbytes for values in self.values)
+        objects = sum(size * mean_weight(values[:size]) for values in self.values if values.dtype == object)
+        return arrays + int(objects) + self._index.nbytes + self._stored.nbytes + 2 * self.alive.nbytes
 
     def slots(self, keys: Sequence[pa.Array]) -> Slots:
         """The slots of distinct keys. New keys get slots that are not alive, with initial values."""
@@ -156,10 +142,9 @@ class SlotTable:
     def _grow(self, size: int) -> None:
         before = len(self.alive)
         self.alive = grown(self.alive, size)
-        self._dirty = grown(self._dirty, size)
-        self._home = grown(self._home, size)
-        self._home[before:] = -1
+        self.dirty = grown(self.dirty, size)
         room = len(self.alive)
+        self._stored.make_room(room)
         self.values = [
             np.concatenate((values, column.fresh(room - before)))
             for values, column in zip(self.values, self.columns, strict=True)
@@ -176,14 +161,14 @@ class SlotTable:
     def put(self, slots: Slots) -> None:
         """These slots have values, which may have changed."""
         self.alive[slots] = True
-        self._dirty[slots] = True
+        self.dirty[slots] = True
         if self.time_to_live is not None:
             self.values[-1][slots] = self._now
 
     def remove(self, slots: Slots) -> None:
         """These slots have no values any more."""
         self.alive[slots] = False
-        self._dirty[slots] = True
+        self.dirty[slots] = True
         for values, column in zip(self.values, self.columns, strict=True):
             values[slots] = column.initial
 
@@ -197,135 +182,118 @@ class SlotTable:
         if old.any():
             self.remove(np.flatnonzero(old))
 
-    # Reading
+    # Memory and store
 
     def attach(self, prefix: bytes, store: StateStore, shape: dict[str, Any], unchanged: bool = False) -> None:
         """Goes on with what a store has. ``unchanged`` promises that memory has just that."""
-        self._prefix, self._shape = prefix + b"\0", shape
-        self._rows: dict[int, int] = shape.setdefault("segments", {})
-        self._bytes: dict[int, int] = shape.setdefault("segment bytes", {})
+        self._place = prefix, store, shape
         if unchanged:
-            self._dirty[: self.size] = False
+            self.dirty[: self.size] = False
+            self._stored.reopen(prefix, shape)
             return
         self._reset()
-        shape["keys"] = self._key_width
+        shape["keys"] = self.key_width
         # Whether a row's place is a tuple that begins with the key, or the key alone.
-        shape["places"] = self._key_width < len(self._key_types)
-        for number, batch in _segments(self._prefix, store, list(self._rows)):
-            if batch.schema.names != self._schema.names:
-                raise damaged(prefix, f"its columns are {batch.schema.names}, not {self._schema.names}")
-            slots = self._load(batch)
-            self._home[slots] = number
+        shape["places"] = self.key_width < len(self.key_types)
+        if "pages" in shape:
+            self._stored = SlotPages(self, prefix, shape)
+        else:
+            self._stored = SlotLog(self, prefix, shape)
+            self._stored.read(store)
 
-    def _load(self, batch: pa.RecordBatch) -> Slots:
-        width = len(self._key_types)
+    @property
+    def backend(self) -> str:
+        """What the header of a store calls it."""
+        return self.BACKENDS[isinstance(self._stored, SlotPages)]
+
+    @property
+    def pages(self) -> SlotPages | None:
+        """The pages of a table that was too large for memory."""
+        return self._stored if isinstance(self._stored, SlotPages) else None
+
+    def turn_to_pages(self) -> list[bytes]:
+        """Has pages from now on, all of which are in memory and yet to be written. Gives the cells of the log, which
+        nobody needs any more."""
+        assert isinstance(self._stored, SlotLog)
+        cells = self._stored.cells
+        prefix, _, shape = self._place
+        for name in ("segments", "segment bytes", "bytes", "last"):
+            shape.pop(name, None)
+        self._stored = SlotPages(self, prefix, shape)
+        self._stored.adopt()
+        return cells
+
+    def load(self, hashes: Array) -> None:
+        """Makes sure that keys of the stream with these hashes are in memory, if anything of them is stored."""
+        if isinstance(self._stored, SlotPages):
+            self._stored.load(hashes, self._place[1])
+
+    def release(self) -> None:
+        """Forgets what memory holds of pages. Only after :meth:`changes`; slots are others afterwards."""
+        if isinstance(self._stored, SlotPages):
+            self._reset()
+            self._stored.release()
+
+    def fill(self, batch: pa.RecordBatch) -> Slots:
+        """Takes a stored segment."""
+        width = len(self.key_types)
         columns = batch.columns
         slots = self.slots(columns[:width])
         self.alive[slots] = columns[width].to_numpy(zero_copy_only=False)
-        for (values, column), stored in zip(self._stored(), columns[width + 1 :], strict=True):
-            values[slots] = column.from_arrow(stored)
+        self.set_values(slots, columns[width + 1 :])
         return slots
 
-    def _stored(self) -> list[tuple[Array, SlotColumn]]:
+    def set_values(self, slots: Slots, columns: Sequence[pa.Array]) -> None:
+        """Gives slots what was stored of them."""
+        for (values, column), stored in zip(self._stored_values(), columns, strict=True):
+            values[slots] = column.from_arrow(stored)
+
+    def forget_expired(self, slots: Slots) -> None:
+        """Removes those of some slots that have come from the store and were not changed for too long."""
+        if self.time_to_live is not None and len(slots):
+            self.remove(slots[self.values[-1][slots] + self.time_to_live <= self._now])
+
+    def _stored_values(self) -> list[tuple[Array, SlotColumn]]:
         pairs = zip(self.values, self.columns, strict=True)
         return [(values, column) for values, column in pairs if column.type is not None]
 
     def take_rows(self, keys: Sequence[Any], contents: Sequence[Any]) -> None:
         """Takes keys, and for each a tuple of values, as :func:`scan_slots` gives them: from a savepoint."""
-        if self._key_width < len(self._key_types):
-            parts = [(*_as_tuple(key, self._key_width), *rest) for key, *rest in keys]
+        if self.key_width < len(self.key_types):
+            parts = [(*_as_tuple(key, self.key_width), *rest) for key, *rest in keys]
         else:
-            parts = [_as_tuple(key, self._key_width) for key in keys]
+            parts = [_as_tuple(key, self.key_width) for key in keys]
         rows = [(*key, True, *content) for key, content in zip(parts, contents, strict=True)]
         columns = [list(column) for column in zip(*rows, strict=True)]
-        for at, kind in enumerate(self._key_types):
+        for at, kind in enumerate(self.key_types):
             if is_nested(kind):
                 columns[at] = [from_plain(value, kind) for value in columns[at]]
-        columns = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
-        self._dirty[self._load(pa.RecordBatch.from_arrays(columns, schema=self._schema))] = True
-
-    # Writing
+        columns = [pa.array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
+        self.dirty[self.fill(pa.RecordBatch.from_arrays(columns, schema=self.schema))] = True
 
     def changes(self) -> Iterator[tuple[bytes, bytes | None]]:
         """What the store must learn. Memory and store agree afterwards."""
         size = self.size
-        changed = np.flatnonzero(self._dirty[:size])
+        changed = np.flatnonzero(self.dirty[:size])
         if not len(changed):
             return
-        self._dirty[:size] = False
-        homes = self._home[:size]
-        homeless = changed[homes[changed] < 0]
-        # What came and went within the batch leaves no trace.
-        changed = changed[self.alive[changed] | (homes[changed] >= 0)]
-        former = homes[changed].copy()
-        homes[changed] = -1
-        valid = self._valid()
-        cleaned = self._to_clean(valid, len(changed))
-        if cleaned:
-            flags = np.zeros(self._shape["last"] + 1, bool)
-            flags[list(cleaned)] = True
-            rescued = np.flatnonzero(flags[homes] & (homes >= 0))
-            changed, former = np.concatenate((changed, rescued)), np.concatenate((former, homes[rescued]))
-            homes[rescued] = -1
-        gone = [number for number in self._rows if number in cleaned or not valid.get(number)]
-        for number in gone:
-            del self._rows[number]
-            self._shape["bytes"] -= self._bytes.pop(number)
-            yield self._cell(number), None
-        oldest = min(self._rows, default=None)
-        # A removed key is worth a row only where an older segment may have it.
-        written = changed[self.alive[changed] | (oldest is not None and former >= (oldest or 0))]
-        yield from self._append(written)
-        if len(written) < len(changed) or len(homeless):
-            self._compact()
-
-    def _valid(self) -> dict[int, int]:
-        """How many slots have each segment as their home."""
-        homes = self._home[: self.size]
-        counts = np.bincount(homes[homes >= 0], minlength=1)
-        return {number: int(counts[number]) for number in self._rows if number < len(counts)}
-
-    def _to_clean(self, valid: dict[int, int], writing: int) -> set[int]:
-        rows = self._rows
-        stored, needed = sum(rows.values()), sum(valid.values()) + writing
-        small = [number for number, count in rows.items() if count < SMALL]
-        chosen = set(small) if len(small) >= PILE else set()
-        if stored + writing - needed > needed + SLACK:
-            budget = max(writing, SMALL)
-            for number in sorted(rows, key=lambda number: valid.get(number, 0) / rows[number]):
-                if budget <= 0:
-                    break
-                chosen.add(number)
-                budget -= valid.get(number, 0)
-        dead = self.size - self.entries
-        if dead > self.size // 2 + SLACK and rows:
-            chosen.add(min(rows))
-        return chosen
-
-    def _append(self, slots: Slots) -> Iterator[tuple[bytes, bytes]]:
-        width = 16 + 8 * len(self._schema)
-        step = max(SMALL, SEGMENT_BYTES // width)
-        for at in range(0, len(slots), step):
-            piece = slots[at : at + step]
-            number = self._shape["last"] = self._shape.get("last", -1) + 1
-            cell = pack(self._batch(piece))
-            self._home[piece] = number
-            self._rows[number], self._bytes[number] = len(piece), len(cell)
-            self._shape["bytes"] = self._shape.get("bytes", 0) + len(cell)
-            yield self._cell(number), cell
-
-    def _batch(self, slots: Slots) -> pa.RecordBatch:
-        columns = [column.to_arrow(values[slots]) for values, column in self._stored()]
-        return pa.RecordBatch.from_arrays(
-            [*self._index.keys(slots), pa.array(self.alive[slots]), *columns], schema=self._schema
-        )
-
-    def _compact(self) -> None:
-        """Forgets slots that are neither alive nor in the store, if they are many."""
-        size = self.size
-        kept = np.flatnonzero(self.alive[:size] | (self._home[:size] >= 0))
-        if size - len(kept) <= len(kept) + SLACK:
+        if isinstance(self._stored, SlotPages):
+            yield from self._stored.changes(changed, self._place[1])
             return
+        self.dirty[:size] = False
+        yield from self._stored.changes(changed)
+
+    def batch(self, slots: Slots) -> pa.RecordBatch:
+        """Some slots as a segment has them."""
+        arrays = [*self._index.keys(slots), pa.array(self.alive[slots]), *self.stored_columns(slots)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def stored_columns(self, slots: Slots) -> list[pa.Array]:
+        """The values of some slots as they are stored."""
+        return [column.to_arrow(values[slots]) for values, column in self._stored_values()]
+
+    def keep(self, kept: Slots) -> None:
+        """Forgets all other slots. These get new numbers 0, 1, 2, …"""
         self.generation += 1
         self._index.keep(kept)
         room = max(_FIRST, len(kept))
@@ -338,27 +306,26 @@ class SlotTable:
             moved(values, column.fresh(room)) for values, column in zip(self.values, self.columns, strict=True)
         ]
         self.alive = moved(self.alive, np.zeros(room, bool))
-        self._home = moved(self._home, np.full(room, -1, np.int64))
-        self._dirty = np.zeros(room, bool)
-
-    def _cell(self, number: int) -> bytes:
-        return self._prefix + NUMBER.pack(number)
+        self.dirty = np.zeros(room, bool)
 
     def rows(self) -> Iterator[tuple[list[Any], list[Any]]]:
-        """The keys that are alive and the tuples of their values, some at a time."""
+        """The keys in memory that are alive and the tuples of their values, some at a time."""
         alive = np.flatnonzero(self.alive[: self.size])
-        width = len(self._key_types)
         for at in range(0, len(alive), _FIRST):
-            columns = [column.to_pylist() for column in self._batch(alive[at : at + _FIRST]).columns]
-            for number, kind in enumerate(self._key_types):
-                if is_nested(kind):
-                    # A savepoint's rows are found by their keys.
-                    columns[number] = list(map(plain, columns[number]))
-            count = len(columns[width])
-            keys = _keys(columns[: self._key_width], count)
-            if self._key_width < width:
-                keys = list(zip(keys, *columns[self._key_width : width], strict=True))
-            yield keys, list(zip(*columns[width + 1 :], strict=True)) or [()] * count
+            piece = alive[at : at + _FIRST]
+            keys = [column.to_pylist() for column in self._index.keys(piece)]
+            values = [column.to_pylist() for column in self.stored_columns(piece)]
+            yield self._as_rows(keys, values, len(piece))
+
+    def _as_rows(self, keys: list[list[Any]], values: list[list[Any]], count: int) -> tuple[list[Any], list[Any]]:
+        for number, kind in enumerate(self.key_types):
+            if is_nested(kind):
+                # A savepoint's rows are found by their keys.
+                keys[number] = list(map(plain, keys[number]))
+        found = _keys(keys[: self.key_width], count)
+        if self.key_width < len(self.key_types):
+            found = list(zip(found, *keys[self.key_width :], strict=True))
+        return found, list(zip(*values, strict=True)) or [()] * count
 
 
 def _keys(columns: list[list[Any]], count: int) -> list[Any]:
@@ -370,28 +337,24 @@ def _as_tuple(key: Any, width: int) -> tuple[Any, ...]:
     return (key,) if width == 1 else tuple(key)
 
 
-def _segments(prefix: bytes, store: StateStore, numbers: list[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    for start in range(0, len(numbers), _READ_AT_ONCE):
-        window = numbers[start : start + _READ_AT_ONCE]
-        cells = store.get_many([prefix + NUMBER.pack(number) for number in window])
-        for number, cell in zip(window, cells, strict=True):
-            if cell is None:
-                raise damaged(prefix, f"segment {number} is missing")
-            try:
-                yield number, unpack(cell)
-            except pa.ArrowException as error:
-                raise damaged(prefix, error) from error
-
-
 def scan_slots(prefix: bytes, store: StateStore, shape: dict[str, Any]) -> Iterator[tuple[list[Any], list[Any]]]:
     """All keys that a stored table has, with tuples of their values, without the program that wrote it."""
-    first = next(_segments(prefix + b"\0", store, list(shape.get("segments", ()))[:1]), None)
-    if first is None:
-        return iter(())
-    fields = list(first[1].schema)
-    width = first[1].schema.names.index(_ALIVE)
+    if "pages" in shape:
+        fields = list(page_schema(shape))
+        width = [field.name for field in fields].index("$hash")
+    else:
+        first = first_segment(prefix, store, shape)
+        if first is None:
+            return
+        fields = list(first.schema)
+        width = first.schema.names.index(_ALIVE)
     columns = [SlotColumn(field.name, field.type, object, None) for field in fields[width + 1 :]]
     types = [field.type for field in fields[:width]]
     table = SlotTable(types[: shape["keys"]], columns, types[shape["keys"] :])
     table.attach(prefix, store, dict(shape))
-    return table.rows()
+    if table.pages is None:
+        yield from table.rows()
+        return
+    for _ in table.pages.walk(store):
+        yield from table.rows()
+        table.release()
