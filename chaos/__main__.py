@@ -35,6 +35,7 @@ SCENARIOS = (
     Scenario("SQL: commit protocol", points=ONE_SINK, sql=True),
     Scenario("SQL: driver", ("driver",), 6, sql=True),
     Scenario("SQL: Python worker", ("worker",), 10, sql=True),
+    Scenario("SQL: state in pages", ("driver", "worker"), 8, sql=True, in_pages=True),
     Scenario("job managers", MANAGED, 12, spare=15),
 )
 KAFKA_SCENARIOS = (

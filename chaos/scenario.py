@@ -54,6 +54,8 @@ class Scenario:
     """A kill comes so many seconds after the first results that follow the one before."""
     sql: bool = False
     """The statements of :mod:`chaos.sql_job` instead of the functions of :mod:`chaos.job`."""
+    in_pages: bool = False
+    """With less memory for state than the operators of SQL need, so that it is read and written page by page."""
     spare: float = 4.0
     """Seconds of the job's life that are not for kills."""
     without: tuple[str, ...] = ()
@@ -106,6 +108,8 @@ def _run(scenario: Scenario, folder: Path, plan: Plan, outside: Outside) -> Outc
         if scenario.sql:
             # There are fewer records, and each crash point is to be passed some times.
             settings["firesteel.batch.max-records"] = "100"
+        if scenario.in_pages:
+            settings |= {"state.backend.type": "rocksdb", "state.backend.rocksdb.memory.fixed-per-slot": "1 kb"}
         crashes = None
         if scenario.points:
             (folder / "crashes").mkdir()

@@ -48,7 +48,7 @@ from firesteel.testing import CommitCrashes, CrashPoint  # noqa: E402
 BACKENDS = {
     "hashmap": {},
     "rocksdb": {"state.backend.type": "rocksdb"},
-    "tight": {"state.backend.type": "rocksdb", "state.backend.rocksdb.memory.fixed-per-slot": "1kb"},
+    "pages": {"state.backend.type": "rocksdb", "state.backend.rocksdb.memory.fixed-per-slot": "1kb"},
 }
 
 
