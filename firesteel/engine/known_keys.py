@@ -61,6 +61,7 @@ KNOWN = frozenset(
         "firesteel.progress",
         "firesteel.spark.jit",
         "firesteel.spark.ui",
+        "firesteel.table.column-functions",
         "firesteel.testing.crash-points",
         "metrics.latency.interval",
         "metrics.reporters",

@@ -22,12 +22,12 @@ from firesteel.runtime.operators.table import (
     RowsToColumns,
     rowtime_strategy,
 )
-from firesteel.table.async_settings import set_async_options
 from firesteel.table.bridges import row_type_of_stream, stream_type
 from firesteel.table.catalog.tables import StreamTable
 from firesteel.table.changelog_mode import ChangelogMode
 from firesteel.table.declarations import table_plan
 from firesteel.table.environment_settings import MODE, EnvironmentSettings, is_streaming
+from firesteel.table.function_settings import apply_function_settings
 from firesteel.table.functions.binding import bind
 from firesteel.table.insertions import Insertion
 from firesteel.table.logical.expressions import Expression as Typed
@@ -216,7 +216,7 @@ class StreamTableEnvironment(TableEnvironment):
             plan, rowtime = fitted_to(plan, target_schema)
         if changelog_mode == ChangelogMode.insert_only() and self._streaming and not inserts_only(plan):
             raise ProgramError("to_changelog_stream(): the table takes rows back, and only insertions are asked for.")
-        set_async_options(plan, self._config.get_configuration())
+        apply_function_settings(plan, self._config.get_configuration())
         batches = self._stream_planner().stream(plan)
         row_type = plan.row_type
         if rowtime is not None:
@@ -308,7 +308,7 @@ class StreamTableEnvironment(TableEnvironment):
         for insert in inserts:
             if insert.overwrite:
                 raise ProgramError("INSERT OVERWRITE replaces files when its own job has ended: execute() runs it.")
-            set_async_options(insert.plan, self._config.get_configuration())
+            apply_function_settings(insert.plan, self._config.get_configuration())
             full, table = self._target(insert.target, insert.plan)
             write_to(table, full, insert.plan, planner, self._config, insert.on_conflict)
 

@@ -14,7 +14,6 @@ from firesteel.common.types import Row
 from firesteel.datastream.closeable_iterator import CloseableIterator
 from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 from firesteel.errors import ProgramError, short_repr
-from firesteel.table.async_settings import set_async_options
 from firesteel.table.catalog.functions import FunctionCatalog
 from firesteel.table.catalog.manager import CatalogDefinition, CatalogError, CatalogManager
 from firesteel.table.catalog.tables import CatalogObject, DeclaredTable, InlineTable, View
@@ -25,6 +24,7 @@ from firesteel.table.elements import rows_of_elements
 from firesteel.table.environment_settings import MODE, EnvironmentSettings, is_streaming
 from firesteel.table.explaining import explanation
 from firesteel.table.function_names import FunctionNames
+from firesteel.table.function_settings import apply_function_settings
 from firesteel.table.insertions import Insertion
 from firesteel.table.logical.hints import OPTIONS_ENABLED, has_options
 from firesteel.table.logical.plan import Plan, Scan
@@ -430,7 +430,7 @@ class TableEnvironment(FunctionNames):
 
     def _run_query(self, plan: Plan) -> TableResult:
         self._check_settings()
-        set_async_options(plan, self._config.get_configuration())
+        apply_function_settings(plan, self._config.get_configuration())
         if not self._streaming:
             rows = self._batch().rows(plan, self._job_name("collect"))
             batches = CloseableIterator(iter(rows), _nothing)
@@ -453,7 +453,7 @@ class TableEnvironment(FunctionNames):
         replaced = []
         for insert in inserts:
             plan, overwrite = insert.plan, insert.overwrite
-            set_async_options(plan, self._config.get_configuration())
+            apply_function_settings(plan, self._config.get_configuration())
             full, table = self._target(insert.target, plan)
             targets.append(full)
             if overwrite:
@@ -510,7 +510,7 @@ class TableEnvironment(FunctionNames):
         from firesteel.table.batch.bridge import frame_of_plan
 
         configuration = Configuration(self._config.get_configuration())
-        set_async_options(plan, configuration)
+        apply_function_settings(plan, configuration)
         return frame_of_plan(plan, configuration, session_zone(self._config), self._needed.dependencies)
 
     def _to_pandas(self, plan: Plan) -> pd.DataFrame:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from firesteel.common.types import Row
 from firesteel.errors import TypeMismatchError, short_repr
 from firesteel.table.functions.async_calls import AsyncOptions
+from firesteel.table.functions.column_functions import ColumnForm, GuardedColumn, NotTranslatedError, column_form
 from firesteel.table.functions.contracts import FunctionContext, UserDefinedFunction
 from firesteel.table.functions.registry import Datum
 from firesteel.table.functions.user_values import MisfitError, plain_list, values_to_column
@@ -50,9 +51,12 @@ class UserFunction:
         self.accumulator_type = accumulator_type
         self.async_options = AsyncOptions()
         self._opened = False
+        self.column_form: ColumnForm | None = None
+        """What is computed for whole columns instead of calling the function, where that gives the same."""
+        self._guarded: GuardedColumn | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": False}
+        return {**self.__dict__, "_opened": False, "_guarded": None}
 
     def __repr__(self) -> str:
         # Part of the plan's digest, which names state: the same after a restart, and after an edit of the function.
@@ -68,6 +72,29 @@ class UserFunction:
         """After the last one."""
         if isinstance(self.function, UserDefinedFunction):
             self.function.close()
+
+    def look_for_column_form(self) -> str | None:
+        """Looks whether it can be computed for whole columns; None if so, or the reason why not. Where the program
+        runs, for a worker may have no source.
+
+        >>> from firesteel.table.types import DataTypes
+        >>> UserFunction("f", print, "scalar", DataTypes.BIGINT()).look_for_column_form()
+        'it is no function written in Python'
+        """
+        found, reason = None, None
+        if self.kind != "scalar" or self.pandas:
+            reason = "it is no general scalar function"
+        elif not self.deterministic:
+            reason = "it is not deterministic"
+        else:
+            try:
+                found = column_form(self.called("eval"), self.result_type)
+            except NotTranslatedError as error:
+                reason = str(error)
+            except RecursionError:
+                reason = "it is too deep"
+        self.column_form = found
+        return reason
 
     @property
     def place(self) -> str:
@@ -98,8 +125,11 @@ class UserFunction:
             self.open(None)
         if self.pandas:
             return self._of_series(args, kinds, rows, zone)
-        lists = given_lists(args, kinds, rows, zone)
         evaluate = self.called("eval")
+        computed = self._computed(evaluate, args, kinds, rows)
+        if computed is not None:
+            return computed
+        lists = given_lists(args, kinds, rows, zone)
         if inspect.iscoroutinefunction(evaluate):
             tuples: Iterable[tuple[Any, ...]] = zip(*lists, strict=False) if lists else itertools.repeat(())
             results = self.async_options.awaited(
@@ -111,6 +141,17 @@ class UserFunction:
             return values_to_column(results, self.result_type)
         except MisfitError as error:
             raise self.misfit(error, results, lists) from None
+
+    def _computed(
+        self, evaluate: Callable[..., Any], args: Sequence[Datum], kinds: Sequence[DataType], rows: int
+    ) -> pa.Array | None:
+        """The results without a call of the function; None where that is not possible."""
+        form, guarded = self.column_form, self._guarded
+        if form is None:
+            return None
+        if guarded is None or guarded.form is not form:
+            self._guarded = guarded = GuardedColumn(form, self.result_type)
+        return guarded.column(evaluate, args, kinds, rows)
 
     def _results(self, evaluate: Callable[..., Any], lists: list[Iterable[Any]], rows: int) -> list[Any]:
         results: list[Any] = []
