@@ -108,6 +108,8 @@ def expressions(draw: Any, kind: str, depth: int) -> str:
             lambda: f"({part('int')} ** {draw(st.integers(2, 4))})",
             lambda: f"int({number()})",
             lambda: f"round({part('float')})",
+            lambda: f"int(str({part('int')}))",
+            lambda: f"int({part('str')})",
             lambda: f"len({part('str')})",
         )
     elif kind == "float":
@@ -119,6 +121,8 @@ def expressions(draw: Any, kind: str, depth: int) -> str:
             lambda: f"(-{part('float')})",
             lambda: f"abs({part('float')})",
             lambda: f"float({number()})",
+            lambda: f"round({number()}, {draw(st.integers(1, 15))})",
+            lambda: f"float(str({number()}))",
         )
     elif kind == "str":
         place = st.sampled_from(("", 0, 1, 2, -1, -2, 5, -9))
@@ -130,7 +134,7 @@ def expressions(draw: Any, kind: str, depth: int) -> str:
             lambda: f"{part('str')}.replace({constant('str')!r}, {constant('str')!r})",
             lambda: f"{part('str')}[{draw(place)}:{draw(place)}]",
             lambda: f"{part('str')}[{draw(st.sampled_from((0, 1, -1, -2)))}]",
-            lambda: f"str({part(draw(st.sampled_from(('int', 'bool', 'str'))))})",
+            lambda: f"str({part(draw(st.sampled_from(KINDS)))})",
         )
     else:
         compared = st.sampled_from(("==", "!=", "<", "<=", ">", ">="))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import types
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from firesteel.table.functions.column_functions.column_values import ARROW_TYPES
 from firesteel.table.functions.column_functions.declared_results import is_declarable
 from firesteel.table.functions.column_functions.expression_nodes import Node
 from firesteel.table.functions.column_functions.function_source import CodeIdentity, code_identity, function_tree
@@ -29,15 +30,21 @@ class ColumnForm:
     """The names that have to mean Python's own functions."""
     closure: tuple[str, ...]
     """Names of the function around it, in the order of its closure."""
+    outer: tuple[str, ...]
+    """The names from outside that it uses, global ones and those of the function around it."""
 
-    def outer_names(self, function: types.FunctionType) -> Mapping[str, Any]:
-        """What names from outside of the function mean now."""
-        if not self.closure:
-            return function.__globals__
-        cells = zip(self.closure, function.__closure__ or (), strict=True)
-        # An empty cell has no contents, and then neither has the name: a global name of the same text is another one.
-        inner = {name: _contents(cell) for name, cell in cells}
-        return {**function.__globals__, **inner}
+    def outer_values(self, function: types.FunctionType) -> dict[str, Any]:
+        """What names from outside of the function mean now, of those that mean something."""
+        if not self.outer:
+            return {}
+        cells = dict(zip(self.closure, function.__closure__ or (), strict=True))
+        found: dict[str, Any] = {}
+        for name in self.outer:
+            if name in cells:
+                found[name] = _contents(cells[name])
+            elif name in function.__globals__:
+                found[name] = function.__globals__[name]
+        return found
 
     def means_builtins(self, function: types.FunctionType) -> bool:
         """Whether nobody has given another meaning to the names of Python's own functions."""
@@ -49,7 +56,7 @@ def _contents(cell: Any) -> Any:
     try:
         return cell.cell_contents
     except ValueError:
-        # No constant, so the batch is given up.
+        # It has no value yet. This is no constant, so the batch is given up.
         return cell
 
 
@@ -82,6 +89,8 @@ def column_form(called: Any, result_type: DataType) -> ColumnForm:
         raise NotTranslatedError("it has default values")
     if function.__dict__:
         raise NotTranslatedError("it has attributes")
+    if inspect.iscoroutinefunction(function):
+        raise NotTranslatedError("it is awaited")
     tree = function_tree(function)
     if tree is None:
         raise NotTranslatedError("its source is not there, or is not certainly its own")
@@ -90,4 +99,13 @@ def column_form(called: Any, result_type: DataType) -> ColumnForm:
     arguments = code.co_argcount - (1 if of_method else 0)
     if arguments < 1:
         raise NotTranslatedError("it has no arguments")
-    return ColumnForm(result.body, arguments, of_method, code_identity(code), result.builtins, code.co_freevars)
+    form = ColumnForm(
+        result.body, arguments, of_method, code_identity(code), result.builtins, code.co_freevars, result.outer
+    )
+    values = form.outer_values(function)
+    for name in form.outer:
+        if name not in values or type(values[name]) not in (*ARROW_TYPES, type(None)):
+            raise NotTranslatedError(f"{name} is no number, text or None")
+    if not form.means_builtins(function):
+        raise NotTranslatedError(f"one of {', '.join(form.builtins)} is not Python's own")
+    return form

@@ -13,8 +13,8 @@ import functools
 import linecache
 import types
 import warnings
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 __all__ = ["CodeIdentity", "code_identity", "function_tree"]
 
@@ -72,20 +72,27 @@ def function_tree(function: types.FunctionType) -> FunctionTree | None:
     if not source or len(source) > _LONGEST_FILE:
         return None
     wanted = code_identity(code)
-    for tree in _functions_of(source).get(code.co_firstlineno, ()):
-        if any(code_identity(each) == wanted for each in _compiled(tree, code.co_freevars)):
+    found = _functions_of(source)
+    for tree in found.by_line.get(code.co_firstlineno, ()):
+        if any(code_identity(each) == wanted for each in _compiled(tree, code.co_freevars, found.imports)):
             return tree
     return None
 
 
+class _File(NamedTuple):
+    by_line: dict[int, list[FunctionTree]]
+    """The functions of the file, by the line that their code begins with."""
+    imports: list[ast.stmt]
+    """Python compiles calls of what is imported in another way."""
+
+
 @functools.lru_cache(maxsize=8)
-def _functions_of(source: str) -> dict[int, list[FunctionTree]]:
-    """The functions of a file by the line that their code begins with."""
+def _functions_of(source: str) -> _File:
     try:
         with _without_warnings():
             module = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
-        return {}
+        return _File({}, [])
     found: dict[int, list[FunctionTree]] = {}
     for each in ast.walk(module):
         if isinstance(each, ast.FunctionDef):
@@ -93,10 +100,10 @@ def _functions_of(source: str) -> dict[int, list[FunctionTree]]:
             found.setdefault(min([each.lineno, *(line.lineno for line in each.decorator_list)]), []).append(each)
         elif isinstance(each, ast.Lambda):
             found.setdefault(each.lineno, []).append(each)
-    return found
+    return _File(found, [each for each in module.body if isinstance(each, ast.Import | ast.ImportFrom)])
 
 
-def _compiled(tree: FunctionTree, around: tuple[str, ...]) -> Iterator[types.CodeType]:
+def _compiled(tree: FunctionTree, around: tuple[str, ...], imports: Sequence[ast.stmt]) -> Iterator[types.CodeType]:
     """The code of the function alone. The names of the function around it have to be known as such."""
     module = ast.parse(f"def around({', '.join(around)}):\n    pass")
     outer = module.body[0]
@@ -107,6 +114,7 @@ def _compiled(tree: FunctionTree, around: tuple[str, ...]) -> Iterator[types.Cod
         outer.body = [plain]
     else:
         outer.body = [ast.Return(tree)]
+    module.body = [*imports, outer]
     try:
         with _without_warnings():
             code = compile(ast.fix_missing_locations(module), "<function>", "exec", dont_inherit=True)

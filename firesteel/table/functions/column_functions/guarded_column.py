@@ -73,7 +73,7 @@ class GuardedColumn:
 
     def column(self, called: Any, args: Sequence[Datum], kinds: Sequence[DataType], rows: int) -> pa.Array | None:
         """The results for all rows; None where it is not certain that they would be those of the function."""
-        if self._skipped:
+        if self._skipped > 0:
             self._skipped -= 1
             return None
         if _is_observed():
@@ -95,7 +95,7 @@ class GuardedColumn:
         if len(args) != self.form.arguments or all(isinstance(each, pa.Scalar) for each in args):
             raise GivenUpError("no columns as arguments")
         values = [argument_value(each, kind) for each, kind in zip(args, kinds, strict=True)]
-        return self._evaluation.column(values, rows, self.form.outer_names(function))
+        return self._evaluation.column(values, rows, self.form.outer_values(function))
 
     def _checked(self, called: Any) -> types.FunctionType:
         """The function that would be called, if it still is the one that the form was made of."""

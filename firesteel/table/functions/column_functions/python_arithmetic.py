@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,7 +18,7 @@ from firesteel.table.functions.column_functions.column_values import (
     given,
 )
 from firesteel.table.functions.column_functions.expression_nodes import Plain
-from firesteel.table.functions.column_functions.python_text import concatenated
+from firesteel.table.functions.column_functions.python_text import concatenated, read
 
 __all__ = ["ARITHMETIC"]
 
@@ -141,11 +142,32 @@ def _extreme(better: Callable[..., Any]) -> Kernel:
 
 
 def _to_int(values: Sequence[Value], options: Sequence[Plain], rows: int) -> Value:
-    return _whole(values[0], np.trunc, rows)
+    return read(values[0], int, rows) if values[0].kind is str else _whole(values[0], np.trunc, rows)
 
 
 def _rounded(values: Sequence[Value], options: Sequence[Plain], rows: int) -> Value:
-    return _whole(values[0], np.rint, rows)
+    (value,) = values
+    if not options or value.kind is not float:
+        return _whole(value, np.rint, rows)
+    given(value)
+    (digits,) = options
+    assert isinstance(digits, int)
+    return Value(float, pa.array(_rounded_to(value.array(rows).to_numpy(), digits)))
+
+
+def _rounded_to(numbers: npt.NDArray[np.float64], digits: int) -> npt.NDArray[np.float64]:
+    """Python rounds the exact decimal number that a float is. Shifted by the digits it is not exact any more, but near:
+    where it is not near a half, the integer next to it is the right one, and its quotient the float next to that."""
+    scale = 10.0**digits
+    with np.errstate(all="ignore"):
+        shifted = numbers * scale
+        whole = np.rint(shifted)
+        rounded = whole / scale
+        size = np.abs(shifted)
+        sure = (size < 2.0**50) & (np.abs(np.abs(shifted - whole) - 0.5) > size * 2.0**-50)
+    if not sure.all():
+        rounded[~sure] = [round(each, digits) for each in numbers[~sure].tolist()]
+    return rounded
 
 
 def _whole(value: Value, make: Callable[[Any], Any], rows: int) -> Value:
@@ -161,7 +183,7 @@ def _whole(value: Value, make: Callable[[Any], Any], rows: int) -> Value:
 
 def _to_float(values: Sequence[Value], options: Sequence[Plain], rows: int) -> Value:
     given(*values)
-    return as_floats(values[0])
+    return read(values[0], float, rows) if values[0].kind is str else as_floats(values[0])
 
 
 ARITHMETIC: dict[str, Kernel] = {

@@ -10,10 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from firesteel.table.functions.column_functions.column_values import GivenUpError, Value, as_integers, given
+from firesteel.table.functions.column_functions.column_values import (
+    ARROW_TYPES,
+    GivenUpError,
+    Value,
+    as_integers,
+    given,
+)
 from firesteel.table.functions.column_functions.expression_nodes import Plain
 
-__all__ = ["TEXT", "concatenated"]
+__all__ = ["TEXT", "concatenated", "read"]
 
 _WHITESPACE = "\t\n\v\f\r\x1c\x1d\x1e\x1f "
 """What ``strip`` takes away of ASCII: more than Arrow does by itself."""
@@ -116,14 +122,26 @@ def _constant(value: Value) -> Any:
     return value.datum()
 
 
+def read(value: Value, kind: type, rows: int) -> Value:
+    """``int()`` or ``float()`` of texts: Python's own, which knows more ways to write a number than Arrow."""
+    texts = _texts(value, rows)
+    try:
+        numbers = list(map(kind, texts.to_numpy(zero_copy_only=False).tolist()))
+        return Value(kind, pa.array(numbers, ARROW_TYPES[kind]))
+    except (ValueError, OverflowError):
+        raise GivenUpError("a text that is no number") from None
+
+
 def _printed(values: Sequence[Value], options: Sequence[Plain], rows: int) -> Value:
-    """``str()``. That of floats is Python's own."""
+    """``str()``. That of floats is Python's own: Arrow writes them otherwise."""
     (value,) = values
     given(value)
     if value.kind is str:
         return value
     if value.column is None:
         return Value(str, None, str(value.constant))
+    if value.kind is float:
+        return Value(str, _array(list(map(str, value.column.to_numpy().tolist()))))
     if value.kind is bool:
         return Value(str, pc.if_else(value.column, pa.scalar("True"), pa.scalar("False")))
     return Value(str, pc.cast(as_integers(value).column, pa.string()))

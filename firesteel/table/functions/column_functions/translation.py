@@ -55,6 +55,7 @@ _COMPARED: dict[type[ast.AST], str] = {
     ast.Gt: ">",
     ast.GtE: ">=",
 }
+_METHODS = ("upper", "lower", "strip", "lstrip", "rstrip", "startswith", "endswith", "replace")
 _NUMBERS = (bool, int, float)
 
 
@@ -68,6 +69,7 @@ class Translated:
 
     body: Node
     builtins: tuple[str, ...]
+    outer: tuple[str, ...]
 
 
 def translated(tree: ast.FunctionDef | ast.Lambda, skipped: int = 0) -> Translated:
@@ -80,7 +82,7 @@ def translated(tree: ast.FunctionDef | ast.Lambda, skipped: int = 0) -> Translat
     if given.vararg or given.kwarg or given.kwonlyargs or given.defaults:
         raise NotTranslatedError("it has other parameters than plain ones")
     names = [each.arg for each in (*given.posonlyargs, *given.args)]
-    translator = _Translator(frozenset((*names, *_assigned(tree))))
+    translator = _Translator(frozenset((*names, *_assigned(tree))), frozenset(names[:skipped]))
     known: dict[str, Node] = {name: Argument(at) for at, name in enumerate(names[skipped:])}
     if isinstance(tree, ast.Lambda):
         body = translator.expression(tree.body, known)
@@ -88,7 +90,7 @@ def translated(tree: ast.FunctionDef | ast.Lambda, skipped: int = 0) -> Translat
         body = translator.statements(tree.body, known)
     if _depth(body) > _DEEPEST:
         raise NotTranslatedError("it is too deep")
-    return Translated(body, tuple(sorted(translator.builtins)))
+    return Translated(body, tuple(sorted(translator.builtins)), tuple(sorted(translator.outer)))
 
 
 def _assigned(tree: ast.AST) -> set[str]:
@@ -105,7 +107,9 @@ def _depth(node: Node) -> int:
 @dataclass
 class _Translator:
     local: frozenset[str]
+    skipped: frozenset[str]
     builtins: set[str] = field(default_factory=set)
+    outer: set[str] = field(default_factory=set)
     slots: int = 0
     nodes: int = 0
     depth: int = 0
@@ -217,8 +221,11 @@ class _Translator:
     def _name(self, name: str, tree: ast.AST, known: Mapping[str, Node]) -> Node:
         if name in known:
             return known[name]
+        if name in self.skipped:
+            raise NotTranslatedError(f"it uses {name} in line {tree.lineno}")  # type: ignore[attr-defined]
         if name in self.local:
             raise NotTranslatedError(f"{name} may have no value in line {tree.lineno}")  # type: ignore[attr-defined]
+        self.outer.add(name)
         return Outer(name)
 
     def _binary(self, tree: ast.expr, left: Node, op: ast.operator, right: Node) -> Node:
@@ -328,6 +335,12 @@ class _Translator:
             return self._method(tree, function, args, known)
         if not isinstance(function, ast.Name) or function.id in self.local or function.id not in BUILTINS:
             raise _unknown(tree)
+        if function.id == "round" and len(args) == 2:
+            digits = self._plain(args[1], known)
+            if type(digits) is not int or not 1 <= digits <= 15:
+                raise _unknown(tree)
+            self.builtins.add(function.id)
+            return Operation("round", (self.expression(args[0], known),), (digits,))
         several = function.id in ("min", "max")
         if any(isinstance(each, ast.Starred) for each in args) or not (len(args) > 1 if several else len(args) == 1):
             raise _unknown(tree)
@@ -339,6 +352,8 @@ class _Translator:
     def _method(
         self, tree: ast.Call, function: ast.Attribute, args: Sequence[ast.expr], known: Mapping[str, Node]
     ) -> Node:
+        if function.attr not in _METHODS:
+            raise _unknown(tree)
         value = self.expression(function.value, known)
         options: tuple[Plain, ...]
         match function.attr, args:
