@@ -308,7 +308,8 @@ SQL += tuple(
         aims=(Aim(PYFLINK, least),),
     )
     for kind, title, least in (
-        ("general", "a user's function of a column", 25),
+        ("general", "a user's function of a column, arithmetic", 25),
+        ("called", "a user's function that is called for each record", 10),
         ("pandas", "a user's pandas function of a column", 5),
         ("aggregate", "a user's aggregate, 10,000 groups", 20),
     )

@@ -1,5 +1,7 @@
-"""A user's function in SQL: a value for each row, general or with pandas, or an aggregate of groups. One program for
-Firesteel and for PyFlink; rows are made by each engine's own datagen and end in a black hole."""
+"""A user's function in SQL: a value for each row, general or with pandas, or an aggregate of groups. Of the general ones
+`general` is arithmetic, which Firesteel computes for whole columns, and `called` looks into a dict, so that both engines
+call it for each record. One program for Firesteel and for PyFlink; rows are made by each engine's own datagen and end in
+a black hole."""
 
 import importlib
 
@@ -7,13 +9,14 @@ from both import arguments, measure_job
 from sql_tables import sequence, sink
 
 parser = arguments(__doc__)
-parser.add_argument("--kind", choices=["general", "pandas", "aggregate"], default="general")
+parser.add_argument("--kind", choices=["general", "called", "pandas", "aggregate"], default="general")
 parser.add_argument("--keys", type=int, default=10_000)
 options = parser.parse_args()
 
 table = importlib.import_module(f"{options.engine}.table")
 udf = importlib.import_module(f"{options.engine}.table.udf")
 FACTOR = 2654435761
+OFFSETS = {"Rome": 1, "Oslo": 2}
 
 
 class Sum(table.AggregateFunction):
@@ -36,6 +39,7 @@ class Sum(table.AggregateFunction):
 
 FUNCTIONS = {
     "general": lambda: udf.udf(lambda n: n * 3 + 1, result_type="BIGINT"),
+    "called": lambda: udf.udf(lambda n: n * 3 + OFFSETS["Rome"], result_type="BIGINT"),
     "pandas": lambda: udf.udf(lambda n: n * 3 + 1, result_type="BIGINT", func_type="pandas"),
     "aggregate": lambda: udf.udaf(
         Sum(), result_type=Sum().get_result_type(), accumulator_type=Sum().get_accumulator_type()
@@ -43,6 +47,7 @@ FUNCTIONS = {
 }
 QUERIES = {
     "general": "SELECT f(n), n FROM numbers",
+    "called": "SELECT f(n), n FROM numbers",
     "pandas": "SELECT f(n), n FROM numbers",
     "aggregate": f"SELECT k, f(n) FROM (SELECT MOD(n * {FACTOR}, {options.keys}) AS k, n FROM numbers) GROUP BY k",
 }

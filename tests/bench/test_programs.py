@@ -106,7 +106,7 @@ def test_every_change_of_groups(run: RunCase) -> None:
 
 def test_functions_in_sql(run: RunCase) -> None:
     expected = sorted(f"+I[{3 * n + 1}, {n}]" for n in range(2_000))
-    for kind in ("general", "pandas"):
+    for kind in ("general", "called", "pandas"):
         assert sorted(run(CASES[f"sql_function_{kind}"], "--records", "2000", "--show")) == expected
     groups = run(CASES["sql_function_aggregate"], "--keys", "10", "--records", "2000", "--show")
     last = {line.split("[")[1].split(",")[0]: line for line in groups if line.startswith(("+I", "+U"))}
