@@ -1,7 +1,8 @@
-"""A user's function in SQL: a value for each row, general or with pandas, or an aggregate of groups. Of the general ones
-`general` is arithmetic, which Firesteel computes for whole columns, and `called` looks into a dict, so that both engines
-call it for each record. One program for Firesteel and for PyFlink; rows are made by each engine's own datagen and end in
-a black hole."""
+"""A user's function in SQL: a value for each row, general or with pandas, or an aggregate of groups.
+
+Of the general ones ``general`` is arithmetic, which Firesteel computes for whole columns, and ``called`` looks into a
+dict, so that both engines call it for each record. One program for Firesteel and for PyFlink; rows are made by each
+engine's own datagen and end in a black hole."""
 
 import importlib
 
