@@ -66,6 +66,7 @@ def graded(points):
     [
         (lambda n: n * 3 + 1, BIGINT, BIGINT, [0, -1, 7], [1, -2, 22]),
         (lambda n: n // 2 - n % 3, BIGINT, BIGINT, [-7, 7], [-6, 2]),
+        (lambda n: n // 10**9 + n**2, BIGINT, BIGINT, [3, 10**9], [9, 1 + 10**18]),
         (lambda n: n / 4, DOUBLE, BIGINT, [1, -2], [0.25, -0.5]),
         (lambda n: 0 if n is None else n + 1, BIGINT, BIGINT, [None, 4], [0, 5]),
         (lambda n: n or 5, BIGINT, BIGINT, [None, 0, 4], [5, 5, 4]),
@@ -144,6 +145,29 @@ def test_names_from_outside_are_read_for_each_batch(monkeypatch: pytest.MonkeyPa
         guarded.computed(moved, batch, [BIGINT], 2)
 
 
+def test_collections_from_outside_are_read_for_each_batch() -> None:
+    capitals = {"Rome", "Oslo"}
+    user = user_function(written("lambda s: s in CAPITALS", CAPITALS=capitals), BOOLEAN)
+    assert user.look_for_column_form() is None
+    assert user.column_form is not None
+    guarded = GuardedColumn(user.column_form, BOOLEAN)
+
+    def found(*texts: str | None) -> Any:
+        return guarded.computed(user.function, [pa.array(texts, pa.string())], [STRING], len(texts)).to_pylist()
+
+    assert found("Rome", "Paris", None) == [True, False, False]
+    capitals.update(("Paris", None))  # type: ignore[arg-type]
+    assert found("Rome", "Paris", None) == [True, True, True]
+    # More work than to look into it; and what a column cannot have.
+    capitals.update(map(str, range(1_000)))
+    with pytest.raises(GivenUpError, match="more members"):
+        found("Rome")
+    for wrong in (["Rome", float("nan")], ["Rome", b"x"], ["\ud800"], "Rome", None):
+        user.function.__globals__["CAPITALS"] = wrong
+        with pytest.raises(GivenUpError):
+            found("Rome")
+
+
 # What is given up: the function itself is called, and has its own results and errors.
 
 
@@ -156,6 +180,7 @@ def test_names_from_outside_are_read_for_each_batch(monkeypatch: pytest.MonkeyPa
         (lambda n: abs(n), DOUBLE, BIGINT, [LEAST], "overflow"),
         (lambda n: n // -1, DOUBLE, BIGINT, [LEAST], "64 bits"),
         (lambda n: n**3, DOUBLE, BIGINT, [1 << 22], "overflow"),
+        (lambda x: x**2, DOUBLE, DOUBLE, [1e200], "too large"),
         (lambda n: n + 1, BIGINT, BIGINT, [1, None], "None"),
         (lambda n: n > 1, BOOLEAN, BIGINT, [1, None], "None"),
         (lambda s: s.upper(), STRING, STRING, ["a", None], "None"),
@@ -316,6 +341,7 @@ class Called:
         (lambda n: n + 18446744073709551616, "64 bits"),
         (lambda n: n + BIGINT, "BIGINT is no number"),
         (lambda n: n + nowhere, "nowhere is no number"),  # type: ignore[name-defined]  # noqa: F821
+        (lambda n: n in RATE, "RATE is no tuple"),
         (lambda n: (m := n) + m, "m := n"),
         (lambda n: n.strip("é"), "strip"),
         (lambda n: n.replace("", "-"), "replace"),

@@ -63,6 +63,14 @@ CONSTANTS = {
 }
 KINDS = tuple(CONSTANTS)
 NUMBERS = ("int", "float")
+COLLECTIONS: dict[str, Any] = {
+    "KNOWN": {"Rome", "a", "ß", None},
+    "SIZES": [1, 2.5, True, "a"],
+    "CODES": (3, -7, 2**53 + 1),
+    "NAMES": {"Rome": [], "": 1},
+    "LARGE": [5, 2**70],
+    "WRONG": [float("nan"), 2**70],
+}
 
 
 @st.composite
@@ -121,6 +129,7 @@ def expressions(draw: Any, kind: str, depth: int) -> str:
             lambda: f"(-{part('float')})",
             lambda: f"abs({part('float')})",
             lambda: f"float({number()})",
+            lambda: f"({part('float')} ** {draw(st.integers(2, 8))})",
             lambda: f"round({number()}, {draw(st.integers(1, 15))})",
             lambda: f"float(str({number()}))",
         )
@@ -152,7 +161,8 @@ def expressions(draw: Any, kind: str, depth: int) -> str:
             several = (constant(of), constant(of), constant(draw(st.sampled_from((of, of, "int")))), None)
             shown = ", ".join(map(repr, several[: draw(st.integers(1, 4))]))
             around = draw(st.sampled_from(("({},)", "[{}]", "{{{}}}")))
-            return f"({part(of)} {draw(st.sampled_from(('in', 'not in')))} {around.format(shown)})"
+            collection = draw(st.sampled_from((around.format(shown), around.format(shown), *COLLECTIONS)))
+            return f"({part(of)} {draw(st.sampled_from(('in', 'not in')))} {collection})"
 
         own = (
             comparison,
@@ -218,7 +228,7 @@ TRIED: dict[bool, int] = {True: 0, False: 0}
 @given(functions(), st.lists(batches(), min_size=1, max_size=2))
 def check(source: tuple[str, DataType], given_batches: list[list[pa.Array]]) -> None:
     text, result = source
-    function = written(text, "written")
+    function = written(text, "written", **COLLECTIONS)
     by_rows, on_columns = user_function(function, result), user_function(function, result)
     reason = on_columns.look_for_column_form()
     if reason is not None:

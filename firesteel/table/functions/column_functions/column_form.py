@@ -11,6 +11,7 @@ from firesteel.table.functions.column_functions.column_values import ARROW_TYPES
 from firesteel.table.functions.column_functions.declared_results import is_declarable
 from firesteel.table.functions.column_functions.expression_nodes import Node
 from firesteel.table.functions.column_functions.function_source import CodeIdentity, code_identity, function_tree
+from firesteel.table.functions.column_functions.python_comparison import COLLECTIONS
 from firesteel.table.functions.column_functions.translation import BUILTINS, NotTranslatedError, translated
 from firesteel.table.types.data_types import DataType
 
@@ -31,15 +32,15 @@ class ColumnForm:
     closure: tuple[str, ...]
     """Names of the function around it, in the order of its closure."""
     outer: tuple[str, ...]
-    """The names from outside that it uses, global ones and those of the function around it."""
+    """The names from outside that it uses as values, global ones and those of the function around it."""
+    collections: tuple[str, ...]
+    """Those of them that it looks for values in."""
 
     def outer_values(self, function: types.FunctionType) -> dict[str, Any]:
         """What names from outside of the function mean now, of those that mean something."""
-        if not self.outer:
-            return {}
         cells = dict(zip(self.closure, function.__closure__ or (), strict=True))
         found: dict[str, Any] = {}
-        for name in self.outer:
+        for name in (*self.outer, *self.collections):
             if name in cells:
                 found[name] = _contents(cells[name])
             elif name in function.__globals__:
@@ -100,12 +101,22 @@ def column_form(called: Any, result_type: DataType) -> ColumnForm:
     if arguments < 1:
         raise NotTranslatedError("it has no arguments")
     form = ColumnForm(
-        result.body, arguments, of_method, code_identity(code), result.builtins, code.co_freevars, result.outer
+        result.body,
+        arguments,
+        of_method,
+        code_identity(code),
+        result.builtins,
+        code.co_freevars,
+        result.outer,
+        result.collections,
     )
     values = form.outer_values(function)
     for name in form.outer:
         if name not in values or type(values[name]) not in (*ARROW_TYPES, type(None)):
             raise NotTranslatedError(f"{name} is no number, text or None")
+    for name in form.collections:
+        if type(values.get(name)) not in COLLECTIONS:
+            raise NotTranslatedError(f"{name} is no tuple, list, set or dict")
     if not form.means_builtins(function):
         raise NotTranslatedError(f"one of {', '.join(form.builtins)} is not Python's own")
     return form

@@ -11,6 +11,7 @@ __all__ = [
     "Constant",
     "Let",
     "Node",
+    "OneOf",
     "Operation",
     "Outer",
     "Plain",
@@ -44,6 +45,14 @@ class Constant(Node):
 class Outer(Node):
     """A name from outside of the function: global, or of the function around it. It is read anew for each batch."""
 
+    name: str
+
+
+@dataclass(frozen=True)
+class OneOf(Node):
+    """Whether a value is one of a collection from outside of the function, which is read anew for each batch."""
+
+    value: Node
     name: str
 
 

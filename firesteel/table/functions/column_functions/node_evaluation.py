@@ -17,12 +17,13 @@ from firesteel.table.functions.column_functions.expression_nodes import (
     Constant,
     Let,
     Node,
+    OneOf,
     Operation,
     Outer,
     Raises,
 )
 from firesteel.table.functions.column_functions.python_arithmetic import ARITHMETIC
-from firesteel.table.functions.column_functions.python_comparison import COMPARISON, truth
+from firesteel.table.functions.column_functions.python_comparison import COMPARISON, members, one_of, truth
 from firesteel.table.functions.column_functions.python_text import TEXT
 from firesteel.table.types.data_types import DataType
 
@@ -124,6 +125,8 @@ class NodeEvaluation:
                 if name not in rows.outer:
                     raise GivenUpError(f"{name} is not there")
                 return value_of(rows.outer[name])
+            case OneOf(value, name):
+                return one_of(self._value(value, rows), members(rows.outer.get(name), rows.count), rows.count)
             case Raises():
                 raise GivenUpError("an exception")
         raise AssertionError(node)

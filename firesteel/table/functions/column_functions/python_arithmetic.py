@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -92,9 +93,15 @@ def _floored(compute: Callable[[Any, Any], Any]) -> Kernel:
 
 
 def _power(values: Sequence[Value], options: Sequence[Plain], rows: int) -> Value:
-    """Of integers, as a product. That of floats is rounded otherwise."""
+    """Of integers, as a product. That of floats may be rounded otherwise: it is Python's own."""
     (value,), (exponent,) = values, options
     given(value)
+    if value.kind is float:
+        floats = value.array(rows).to_numpy().tolist()
+        try:
+            return Value(float, pa.array(list(map(pow, floats, itertools.repeat(exponent)))))
+        except OverflowError:
+            raise GivenUpError("a float that is too large") from None
     base = as_integers(value).array(rows)
     result = base
     assert isinstance(exponent, int)

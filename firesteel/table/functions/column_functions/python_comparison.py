@@ -19,9 +19,13 @@ from firesteel.table.functions.column_functions.column_values import (
 )
 from firesteel.table.functions.column_functions.expression_nodes import Plain
 
-__all__ = ["COMPARISON", "truth"]
+__all__ = ["COLLECTIONS", "COMPARISON", "members", "one_of", "truth"]
+
+COLLECTIONS = (tuple, list, set, frozenset, dict)
+"""What functions may look for values in."""
 
 _NUMBERS = (bool, int, float)
+_FEW = 100
 
 Kernel = Callable[[Sequence[Value], Sequence[Plain], int], Value]
 
@@ -100,10 +104,33 @@ def _ordered(compare: Callable[..., Any]) -> Kernel:
     return compute
 
 
-def _one_of(values: Sequence[Value], options: Sequence[Plain], rows: int) -> Value:
-    (value,) = values
+def _in(values: Sequence[Value], options: Sequence[Plain], rows: int) -> Value:
+    return one_of(values[0], options, rows)
+
+
+def members(collection: Any, rows: int) -> list[Any]:
+    """The members of a collection that the function finds outside of itself."""
+    if type(collection) not in COLLECTIONS:
+        raise GivenUpError("no collection")
+    if len(collection) > max(rows, _FEW):
+        # To bring it into a column would take longer than to look into it.
+        raise GivenUpError("more members than rows")
+    found = list(collection)
+    if any((each is not None and type(each) not in ARROW_TYPES) or each != each for each in found):
+        raise GivenUpError("a member that is no number or text")
+    return found
+
+
+def one_of(value: Value, options: Sequence[Plain], rows: int) -> Value:
+    """Whether each is one of them."""
     if value.kind in (int, str) and all(type(each) is value.kind for each in options):
-        return Value(bool, pc.is_in(value.array(rows), pa.array(options, ARROW_TYPES[value.kind])))
+        try:
+            known = pa.array(options, ARROW_TYPES[value.kind])
+        except (OverflowError, ValueError):
+            raise GivenUpError("a member that no column has") from None
+        return Value(bool, pc.is_in(value.array(rows), known))
+    if len(options) > _FEW:
+        raise GivenUpError("many members of several types")
     found = pa.repeat(False, rows)
     for each in options:
         found = pc.or_(found, _equal(value, value_of(each), rows))
@@ -120,5 +147,5 @@ COMPARISON: dict[str, Kernel] = {
     "<=": _ordered(pc.less_equal),
     ">": _ordered(pc.greater),
     ">=": _ordered(pc.greater_equal),
-    "in": _one_of,
+    "in": _in,
 }

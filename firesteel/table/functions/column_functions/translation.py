@@ -15,6 +15,7 @@ from firesteel.table.functions.column_functions.expression_nodes import (
     Constant,
     Let,
     Node,
+    OneOf,
     Operation,
     Outer,
     Plain,
@@ -70,6 +71,7 @@ class Translated:
     body: Node
     builtins: tuple[str, ...]
     outer: tuple[str, ...]
+    collections: tuple[str, ...]
 
 
 def translated(tree: ast.FunctionDef | ast.Lambda, skipped: int = 0) -> Translated:
@@ -90,7 +92,9 @@ def translated(tree: ast.FunctionDef | ast.Lambda, skipped: int = 0) -> Translat
         body = translator.statements(tree.body, known)
     if _depth(body) > _DEEPEST:
         raise NotTranslatedError("it is too deep")
-    return Translated(body, tuple(sorted(translator.builtins)), tuple(sorted(translator.outer)))
+    return Translated(
+        body, *(tuple(sorted(each)) for each in (translator.builtins, translator.outer, translator.collections))
+    )
 
 
 def _assigned(tree: ast.AST) -> set[str]:
@@ -110,6 +114,7 @@ class _Translator:
     skipped: frozenset[str]
     builtins: set[str] = field(default_factory=set)
     outer: set[str] = field(default_factory=set)
+    collections: set[str] = field(default_factory=set)
     slots: int = 0
     nodes: int = 0
     depth: int = 0
@@ -230,8 +235,11 @@ class _Translator:
 
     def _binary(self, tree: ast.expr, left: Node, op: ast.operator, right: Node) -> Node:
         if isinstance(op, ast.Pow):
+            if isinstance(left, Constant) and isinstance(right, Constant):
+                if type(left.value) is type(right.value) is int and 0 <= right.value < 64:
+                    return _constant(left.value**right.value, tree)
             # A product of few factors.
-            if isinstance(right, Constant) and type(right.value) is int and 2 <= right.value <= 8:
+            elif isinstance(right, Constant) and type(right.value) is int and 2 <= right.value <= 8:
                 return Operation("**", (left,), (right.value,))
             raise _unknown(tree)
         if type(op) not in _BINARY:
@@ -288,11 +296,14 @@ class _Translator:
         if isinstance(op, ast.Is | ast.IsNot):
             if not isinstance(other, ast.Constant) or other.value is not None:
                 raise _unknown(other)
-            found = Operation("is None", (left,))
-            return found if isinstance(op, ast.Is) else Operation("not", (found,))
+            same = Operation("is None", (left,))
+            return same if isinstance(op, ast.Is) else Operation("not", (same,))
         if isinstance(op, ast.In | ast.NotIn):
             if isinstance(other, ast.Tuple | ast.List | ast.Set):
-                found = Operation("in", (left,), tuple(self._plain(each, known) for each in other.elts))
+                found: Node = Operation("in", (left,), tuple(self._plain(each, known) for each in other.elts))
+            elif isinstance(other, ast.Name) and other.id not in self.local:
+                self.collections.add(other.id)
+                found = OneOf(left, other.id)
             elif isinstance(left, Constant) and isinstance(left.value, str):
                 found = Operation("contains", (self.expression(other, known),), (left.value,))
             else:
