@@ -78,6 +78,7 @@ def graded(points):
         (lambda x: round(x, 2), DOUBLE, DOUBLE, [2.675, 0.125, -0.001, 7.0], [2.67, 0.12, -0.0, 7.0]),
         (lambda x: int(x), BIGINT, DOUBLE, [-1.9, 1.9], [-1, 1]),
         (lambda s: s.strip().upper() + "!", STRING, STRING, [" a\x1c", "straße\u00a0"], ["A!", "STRASSE!"]),
+        (lambda s: s.strip() + s.lower(), STRING, STRING, ["\x1fA\v", "b"], ["A\x1fa\v", "bb"]),
         (lambda s: s[1:-1], STRING, STRING, ["", "abcd", "日本語"], ["", "bc", "本"]),
         (lambda s: len(s) > 2 and s.startswith("a"), BOOLEAN, STRING, ["abc", "ab", "bcd"], [True, False, False]),
         (lambda s: int(s) * 2, BIGINT, STRING, [" 12 ", "-1_0"], [24, -20]),
@@ -101,6 +102,16 @@ def test_several_arguments_and_constants_among_them() -> None:
     form = column_form(share, DOUBLE)
     columns = [pa.array([1, 2]), pa.scalar(4)]
     assert GuardedColumn(form, DOUBLE).computed(share, columns, [BIGINT, BIGINT], 2).to_pylist() == [0.25, 0.5]
+
+
+def test_equal_values() -> None:
+    # The first of those that are equal, and NaN where it comes first.
+    for function in (lambda x, y: min(x, y), lambda x, y: max(x, y)):
+        values = [[0.0, -0.0, float("nan"), 1.0], [-0.0, 0.0, 1.0, float("nan")]]
+        found = computed(function, DOUBLE, values, [DOUBLE, DOUBLE])
+        assert list(map(repr, found)) == ["0.0", "-0.0", "nan", "1.0"]
+    for function, expected in ((lambda s, t: s == t, [True, False, True]), (lambda s, t: s != t, [False, True, False])):
+        assert computed(function, BOOLEAN, [["a", "a", None], ["a", None, None]], [STRING, STRING]) == expected
 
 
 def test_two_functions_in_one_line() -> None:
@@ -255,6 +266,8 @@ def test_batches_that_are_given_up_again_and_again_are_tried_ever_less(monkeypat
     results = [guarded.column(function, [fine], [BIGINT], 1) for batch in range(2_000, 2_300)]
     assert sum(found is None for found in results) < 257
     assert results[-1].to_pylist() == [4]
+    again = [guarded.column(function, [each], [BIGINT], 1) for each in (too_large, fine, fine)]
+    assert [found is None for found in again] == [True, True, False]
 
 
 # What is left alone.
