@@ -20,7 +20,7 @@ from conftest import environment
 from written_functions import outcome, user_function, written
 
 from firesteel.table import DataTypes, ScalarFunction, TableEnvironment
-from firesteel.table.expressions import col
+from firesteel.table.expressions import col, row
 from firesteel.table.functions.column_functions import GuardedColumn, NotTranslatedError, column_form
 from firesteel.table.functions.column_functions.column_values import GivenUpError
 from firesteel.table.functions.user_functions import UserFunction
@@ -516,10 +516,12 @@ def test_the_setting_turns_it_off(monkeypatch: pytest.MonkeyPatch, caplog: pytes
 def test_the_log_says_which_ones(env: TableEnvironment, caplog: pytest.LogCaptureFixture) -> None:
     simple = udf(lambda n: n + 1, result_type="INT", name="simple")
     other = udf(lambda n: re.sub("a", "b", n), result_type="STRING", name="other")
-    table = env.from_path("t").select(simple(col("k").if_null(0)), other(col("s")))
+    first = udf(lambda row: row[0], result_type="INT", name="first")
+    table = env.from_path("t").select(simple(col("k").if_null(0)), other(col("s")), first(row(col("k"), col("s"))))
     with caplog.at_level(logging.INFO, "firesteel"), table.execute().collect() as found:
         list(found)
     lines = [record.getMessage() for record in caplog.records if "function" in record.getMessage()]
-    assert len(lines) == 2
+    assert len(lines) == 3
     assert re.fullmatch(r"the function simple \(.*:\d+\) is computed for whole columns\.", lines[0])
+    assert re.fullmatch(r"the function first \(.*\) is called for each row: it gets ROW<.*>.*\.", lines[2])
     assert re.fullmatch(r"the function other \(.*\) is called for each row: it has .re\.sub.* in line \d+\.", lines[1])

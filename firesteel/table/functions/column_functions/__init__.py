@@ -9,7 +9,8 @@
 """
 
 from firesteel.table.functions.column_functions.column_form import ColumnForm, column_form
+from firesteel.table.functions.column_functions.declared_results import is_declarable
 from firesteel.table.functions.column_functions.guarded_column import GuardedColumn
 from firesteel.table.functions.column_functions.translation import NotTranslatedError
 
-__all__ = ["ColumnForm", "GuardedColumn", "NotTranslatedError", "column_form"]
+__all__ = ["ColumnForm", "GuardedColumn", "NotTranslatedError", "column_form", "is_declarable"]
