@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import types
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from firesteel.table.functions.column_functions.column_values import ARROW_TYPES
 from firesteel.table.functions.column_functions.declared_results import is_declarable
@@ -49,7 +49,7 @@ class ColumnForm:
 
     def means_builtins(self, function: types.FunctionType) -> bool:
         """Whether nobody has given another meaning to the names of Python's own functions."""
-        own = function.__builtins__  # type: ignore[attr-defined]
+        own: dict[str, Any] = cast(Any, function).__builtins__
         return all(name not in function.__globals__ and own.get(name) is BUILTINS[name] for name in self.builtins)
 
 
