@@ -17,6 +17,7 @@ from uuid import UUID
 from firesteel.common import Configuration, Duration, Instant, Row, RowKind, Time, Types
 from firesteel.common.path_names import path_name
 from firesteel.connectors.collection import CollectionEnumerator
+from firesteel.connectors.files.committer import FileCommitter
 from firesteel.connectors.files.ledger import Ledger
 from firesteel.connectors.files.parts import Finished, InProgress
 from firesteel.connectors.kafka.deserializing import KafkaRecord
@@ -26,10 +27,13 @@ from firesteel.connectors.postgresql.two_phase import PreparedTransaction
 from firesteel.connectors.record_log import RecordLog
 from firesteel.connectors.redis.streams import RedisEntry
 from firesteel.connectors.sequence import IndexEnumerator
+from firesteel.connectors.table.partition_committer import PartitionCommitter
+from firesteel.connectors.table.partition_report import PartitionReport
 from firesteel.connectors.text import TextFileEnumerator
 from firesteel.connectors.text_positions import FileState
 from firesteel.connectors.undecodable import UndecodableRecord
 from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream.connectors.base import CommitterContext
 from firesteel.datastream.state import (
     ListStateDescriptor,
     MapStateDescriptor,
@@ -106,6 +110,7 @@ OBJECTS: dict[str, Any] = {
     "purged": PURGED,
     "finished_part": Finished("part-1", 0, "w"),
     "part_in_progress": InProgress("part-1", 0, "w", 10),
+    "partition_report": PartitionReport(0, 2, 5, False, {"day=2024-01-01": 10}),
     "prepared_transaction": PreparedTransaction("gid", 7),
 }
 """An object for each name in pickles."""
@@ -175,6 +180,7 @@ def records(folder: Path) -> dict[str, Any]:
     found["path names"] = [path_name(name) for name in ("plain", "with space", "a/b", "é")]
     found["commits"] = shown(encode_commits({"files": [OBJECTS["finished_part"]]}))
     found["ledger"] = _ledger(folder)
+    found["partitions of tables"] = _partitions(folder)
     found["logs of sources"] = _logs(folder)
     found["offset"] = _offset()
     found["positions"] = _positions(folder)
@@ -279,6 +285,14 @@ def _ledger(folder: Path) -> str:
     ledger = Ledger(str(folder), "fs")
     ledger.write({"part-1": OBJECTS["part_in_progress"]})
     return (folder / ".fs.ledger").read_text()
+
+
+def _partitions(folder: Path) -> str:
+    context = CommitterContext()
+    committer = PartitionCommitter(FileCommitter(str(folder), context), str(folder), "_SUCCESS", context)
+    committer.commit([OBJECTS["partition_report"]])
+    committer.close()
+    return (folder / f".{context.name_prefix()}.partitions").read_text()
 
 
 def _logs(folder: Path) -> dict[str, str]:

@@ -49,6 +49,7 @@ HOMES: Final = {
     # What sinks have prepared.
     "finished_part": "firesteel.connectors.files.parts",
     "part_in_progress": "firesteel.connectors.files.parts",
+    "partition_report": "firesteel.connectors.table.partition_report",
     "prepared_transaction": "firesteel.connectors.postgresql.two_phase",
 }
 """Every name, with the module that it lives in. A module may change; a name stays, and what it means, too."""

@@ -26,6 +26,7 @@ __all__ = [
     "JOB_RECORD",
     "LEDGER",
     "OFFSET",
+    "PARTITIONS",
     "PIECE_LOG",
     "RECORD_LOG",
     "REGISTRY",
@@ -87,6 +88,7 @@ OFFSET: Final = Format("the offset of a batch", version=1)
 FEEDBACK: Final = Format("the feedback to the coordinator", version=1)
 LEDGER: Final = Format("the ledger of a file sink", version=1)
 COMPACTION: Final = Format("the log of a file sink's compaction", version=1)
+PARTITIONS: Final = Format("the list of partitions that a table sink has yet to mark", version=1)
 FILE_POSITION: Final = Format("the position of a file source", version=1)
 # One digit, the last byte of the mark before each piece.
 PIECE_LOG: Final = Format("the log of received records", version=1)

@@ -14,6 +14,7 @@ from firesteel.datastream.connectors.file_system import (
     FileSink,
     RollingPolicy,
 )
+from firesteel.filesystems import LOCAL
 
 NONE = WatermarkStrategy.no_watermarks()
 FLAT = BucketAssigner.base_path_bucket_assigner()
@@ -41,6 +42,38 @@ def hidden(folder: Path) -> list[str]:
 
 def lines(folder: Path) -> list[str]:
     return [line for file in visible(folder) for line in file.read_text().splitlines()]
+
+
+# Ends of a process
+
+
+class Crash(Exception):
+    """The process ends here."""
+
+
+class Failing:
+    """This machine's files, until the process ends at one of the steps that change something."""
+
+    def __init__(self, folders: bool, dies_at: int) -> None:
+        self.appends = folders
+        self._left = dies_at
+
+    def dies_never(self) -> None:
+        self._left = 1 << 60
+
+    def __getattr__(self, name: str) -> Any:
+        action = getattr(LOCAL, name)
+        if name not in ("open_output", "sync", "write", "move", "delete"):
+            return action
+
+        def step(*given: Any) -> Any:
+            # Before the step: after it is before the next one.
+            self._left -= 1
+            if self._left <= 0:
+                raise Crash(f"{name} {given}")
+            return action(*given)
+
+        return step
 
 
 # Buckets and names

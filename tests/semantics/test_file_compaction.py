@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
+from filesinkkit import Crash, Failing
 from kit import eventually
 from s3kit import Bucket
 
@@ -28,7 +29,6 @@ from firesteel.datastream.connectors.file_system import (
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
 from firesteel.errors import CheckpointError, JobExecutionError, ProgramError
-from firesteel.filesystems import LOCAL
 from firesteel.testing import CommitCrashes, CrashPoint, memory_environment
 
 NONE = WatermarkStrategy.no_watermarks()
@@ -179,32 +179,6 @@ def test_every_record_once_through_crashes_of_the_commit(point: CrashPoint, cras
     for side in sides:
         assert numbers_in(side) == list(range(100))
         assert hidden(side) == []
-
-
-class Crash(Exception):
-    """The process ends here."""
-
-
-class Failing:
-    """This machine's files, until the process ends at one of the steps that change something."""
-
-    def __init__(self, folders: bool, dies_at: int) -> None:
-        self.appends = folders
-        self._left = dies_at
-
-    def __getattr__(self, name: str) -> Any:
-        action = getattr(LOCAL, name)
-        if name not in ("open_output", "sync", "write", "move", "delete"):
-            return action
-
-        def step(*given: Any) -> Any:
-            # Before the step: after it is before the next one.
-            self._left -= 1
-            if self._left <= 0:
-                raise Crash(f"{name} {given}")
-            return action(*given)
-
-        return step
 
 
 class Bench:

@@ -115,7 +115,7 @@ def test_updates_are_refused_with_a_reason(env: TableEnvironment, tmp_path: Path
     [
         ("'format' = 'csv', 'pth' = 'x'", "no option 'pth'. Did you mean path"),
         ("'path' = '/tmp', 'format' = 'csv', 'csv.null-litteral' = 'x'", "Did you mean csv.null-literal"),
-        ("'path' = '/tmp', 'format' = 'csv', 'pth' = 'x'", "success-file.name, and those of its formats."),
+        ("'path' = '/tmp', 'format' = 'csv', 'pth' = 'x'", "timestamp-formatter, and those of its formats."),
         ("'format' = 'csv'", "needs the option 'path'"),
         ("'path' = '/tmp'", "the option 'format' is missing"),
         ("'path' = '/tmp', 'format' = 'jsn'", "no format 'jsn' here. Did you mean json"),

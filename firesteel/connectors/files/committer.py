@@ -68,6 +68,10 @@ class FileCommitter(Committer):
         elif must and not self._files.exists(final):
             raise FileNotFoundError(f"The finished part file {hidden} is gone, and {final} is not there either.")
 
+    def unseen_buckets(self) -> set[str]:
+        """The buckets with parts that readers do not see yet: in progress, or waiting for compaction."""
+        return {os.path.dirname(path) for path in self._known} | self._compaction.buckets()
+
     # After a failure, and at the end
 
     def recover(self, pending: list[Any]) -> None:

@@ -171,6 +171,11 @@ class Compaction:
         assert self._settings is not None
         return [parts] if self._settings.compactor.merges else [[one] for one in parts]
 
+    def buckets(self) -> set[str]:
+        """Those with parts that wait."""
+        with self._lock:
+            return {os.path.dirname(path) for path in (*self._log.waiting, *self._log.decided)}
+
     # Steps 1 to 4
 
     def _compact(self, group: list[Waiting]) -> None:

@@ -14,7 +14,7 @@ from firesteel.connectors.table.formats.text_columns import UnreadableText, colu
 from firesteel.errors import InputError
 from firesteel.runtime.columns.kinds import KIND, has_kinds
 
-__all__ = ["DEFAULT_NAME", "FolderBatch", "FolderSplitter", "partition_values"]
+__all__ = ["DEFAULT_NAME", "FolderBatch", "FolderSplitter", "folder_values", "partition_values"]
 
 DEFAULT_NAME = "__DEFAULT_PARTITION__"
 """The folder of NULL and of the empty text."""
@@ -66,6 +66,15 @@ class FolderSplitter:
         values = [escaped(text) if text else self._default for text in texts.dictionary.to_pylist()]
         shown = pa.DictionaryArray.from_arrays(texts.indices, pa.array(values, pa.string())).cast(pa.string())
         return pc.binary_join_element_wise(f"{escaped(name)}=", pc.fill_null(shown, self._default), "")
+
+
+def folder_values(folder: str) -> list[str]:
+    """The texts that a folder of :class:`FolderSplitter` has for its columns.
+
+    >>> folder_values("city=Rome/at=10%3A00")
+    ['Rome', '10:00']
+    """
+    return [unquote(part.partition("=")[2]) for part in folder.split("/")]
 
 
 def partition_values(

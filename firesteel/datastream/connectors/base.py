@@ -165,12 +165,13 @@ class WriterContext(CommitterContext):
         *,
         runtime: RuntimeContext | None = None,
         clock: Callable[[], int] | None = None,
+        watermark: Callable[[], int] | None = None,
         input_type: TypeInformation | None = None,
         storage: StorageOptions | None = None,
     ) -> None:
         super().__init__(identity, runtime, storage)
         self._subtask, self._parallelism = subtask, parallelism
-        self._clock, self._input_type = clock, input_type
+        self._clock, self._watermark, self._input_type = clock, watermark, input_type
         self._writer_id = f"{subtask}-{uuid.uuid4().hex[:12]}"
 
     def subtask(self) -> int:
@@ -189,6 +190,10 @@ class WriterContext(CommitterContext):
     def current_processing_time(self) -> int:
         """The time of the batch in milliseconds, the same for all its records."""
         return int(time.time() * 1000) if self._clock is None else self._clock()
+
+    def current_watermark(self) -> int:
+        """The watermark of this subtask, -2^63 where there is none. In ``flush`` it is that at the end of the batch."""
+        return -(1 << 63) if self._watermark is None else self._watermark()
 
     def input_type(self) -> TypeInformation | None:
         """The declared type of the stream; None where there is none."""

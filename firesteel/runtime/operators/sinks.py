@@ -80,6 +80,7 @@ class SinkOperator(Operator):
             self.node.parallelism,
             runtime=self.context,
             clock=lambda: self.clock.processing_time,
+            watermark=lambda: self.clock.watermark,
             input_type=self.node.output_type,
             storage=self.placement.storage,
         )

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from firesteel.common.time import Duration
+from firesteel.connectors.files.compacting import CompactionSettings
 from firesteel.connectors.files.compaction import FileCompactor, FileCompactStrategy
 from firesteel.connectors.files.file_format import FileFormat
 from firesteel.connectors.files.parts import Format, RowFormat
@@ -20,7 +21,9 @@ from firesteel.connectors.table.batch_files import (
     TableFiles,
 )
 from firesteel.connectors.table.expanding import ExpandingSink
+from firesteel.connectors.table.partition_commits import PartitionCommittingSink
 from firesteel.connectors.table.partition_folders import DEFAULT_NAME, FolderSplitter
+from firesteel.datastream.connectors.base import Sink
 from firesteel.datastream.connectors.file_system import FileSink, FileSource
 from firesteel.datastream.data_stream import DataStream
 from firesteel.errors import ConfigurationError, ProgramError
@@ -29,8 +32,9 @@ from firesteel.table.catalog.tables import DeclaredTable
 from firesteel.table.physical.external.bulk_formats import BULK_FORMATS, TableFileFormat, bulk_format
 from firesteel.table.physical.external.connector import Changes, Connector, Reading, Writing
 from firesteel.table.physical.external.formats import format_name, format_options, message_format
+from firesteel.table.physical.external.partition_commits import PARTITION_COMMIT_OPTIONS, partition_commit
 from firesteel.table.physical.options import TableOptions
-from firesteel.table.sql.errors import NotSupportedError, SqlValidationError
+from firesteel.table.sql.errors import SqlValidationError
 from firesteel.table.types.arrow import arrow_schema, strict_schema
 from firesteel.table.types.data_types import RowType
 
@@ -54,10 +58,7 @@ _OPTIONS = (
     "auto-compaction",
     "compaction.file-size",
     "compaction.parallelism",
-    "sink.partition-commit.trigger",
-    "sink.partition-commit.delay",
-    "sink.partition-commit.policy.kind",
-    "sink.partition-commit.success-file.name",
+    *PARTITION_COMMIT_OPTIONS,
 )
 
 
@@ -119,9 +120,6 @@ def _read(reading: Reading) -> DataStream:
 def _write(writing: Writing) -> None:
     options, table = writing.options, writing.table
     writing.metadata({})
-    for key in ("sink.partition-commit.trigger", "sink.partition-commit.policy.kind"):
-        if options.text(key) not in (None, "process-time"):
-            raise NotSupportedError(f"Not supported yet: {key!r} = {options.text(key)!r} (table {options.path}).")
     stored = _stored(table, options.path)
     name = format_name(options, _FORMATS, "format")
     bulk = _bulk_format(name, stored, options)
@@ -142,18 +140,24 @@ def _write(writing: Writing) -> None:
     except ConfigurationError as error:
         raise SqlValidationError(f"Table {options.path}: {error}") from None
     interval = options.duration("sink.rolling-policy.check-interval", "1 min") or 60_000
-    settings = FileSinkSettings(base, form, FolderAssigner(), policy, check_interval=interval)
-    builder = (FileSink.BulkFormatBuilder if bulk is not None else FileSink.RowFormatBuilder)(settings)
-    if options.boolean("auto-compaction", False):
-        size = options.memory("compaction.file-size") or options.memory("sink.rolling-policy.file-size", "128 MB") or 1
-        strategy = FileCompactStrategy.builder().set_size_threshold(size).enable_compaction_on_checkpoint(1).build()
-        compactor = FileCompactor.concat_file_compactor()
-        if bulk is not None:
-            compactor = FileCompactor.record_wise_file_compactor(bulk.reading, bulk.writing)
-        builder.enable_compact(strategy, compactor)
+    settings = FileSinkSettings(
+        base, form, FolderAssigner(), policy, check_interval=interval, compaction=_compaction(options, bulk)
+    )
+    commit = partition_commit(options, table.partitioned_by)
+    inner: Sink = FileSink(settings) if commit is None else PartitionCommittingSink(settings, *commit)
     default = options.text("partition.default-name", DEFAULT_NAME) or DEFAULT_NAME
-    sink = ExpandingSink(builder.build(), FolderSplitter(writing.schema, table.partitioned_by, default))
+    sink = ExpandingSink(inner, FolderSplitter(writing.schema, table.partitioned_by, default))
     writing.add(sink)
+
+
+def _compaction(options: TableOptions, bulk: TableFileFormat | None) -> CompactionSettings | None:
+    if not options.boolean("auto-compaction", False):
+        return None
+    size = options.memory("compaction.file-size") or options.memory("sink.rolling-policy.file-size", "128 MB") or 1
+    strategy = FileCompactStrategy.builder().set_size_threshold(size).enable_compaction_on_checkpoint(1).build()
+    if bulk is None:
+        return CompactionSettings(strategy, FileCompactor.concat_file_compactor())
+    return CompactionSettings(strategy, FileCompactor.record_wise_file_compactor(bulk.reading, bulk.writing))
 
 
 FILESYSTEM = Connector(_OPTIONS, _read, _write, gives=_changes, takes=_changes, format_options=format_options(_FORMATS))
