@@ -136,6 +136,57 @@ def test_ranks(
         }
 
 
+FLOATS = INPUT.set(1, pa.field("number", pa.float64()))
+
+
+@pytest.mark.parametrize("order", ["number", "number descending", "name descending, number"])
+@given(DRAWN, st.booleans(), st.booleans(), st.sampled_from([1, 2, 3]), st.integers(0, 40))
+@settings(max_examples=60)
+def test_nan_is_the_largest_number_and_equal_to_itself(
+    order: str, drawn: list[Any], retracts: bool, with_rank: bool, end: int, cut: int
+) -> None:
+    """What comes out is what whole numbers give, the largest of which stands for NaN."""
+    rows: list[Change] = []
+    there: list[tuple[Any, ...]] = []
+    for kind, word, value, name, back in drawn:
+        if kind in (0, 2) or not retracts:
+            there.append((word, value, name, back))
+            rows.append((0, there[-1]))
+        elif there:
+            rows.append((kind, there.pop(back % len(there))))
+    found = []
+    for schema, largest in ((INPUT, 4), (FLOATS, float("nan"))):
+        ranked = schema.append(RANKED.field(4)) if with_rank else schema
+        what = Rank((0,), ORDERS[order], schema, ranked, end, retracts=retracts, with_rank=with_rank)
+        got = OperatorRun(RankOperator, what)
+        given_rows = [(kind, (row[0], largest if row[1] == 4 else row[1], *row[2:])) for kind, row in rows]
+        got.take(given_rows[:cut], schema)
+        got.restart()
+        got.take(given_rows[cut:], schema)
+        found.append([(kind, tuple(4 if one != one else one for one in row)) for kind, row in got.changes])
+    assert found[0] == found[1]
+
+
+def test_nan_gets_into_a_list_that_is_full() -> None:
+    nan = float("nan")
+    what = Rank((0,), ORDERS["number descending"], FLOATS, FLOATS.append(RANKED.field(4)), 3, with_rank=True)
+    got = OperatorRun(RankOperator, what)
+    got.take([(0, ("a", number, "x", 0)) for number in (1.0, 2.0, 3.0)], FLOATS)
+    before = len(got.changes)
+    got.take([(0, ("a", nan, "x", 0))], FLOATS)
+    assert len(got.changes) == before + 6, "NaN is first, and all others move"
+
+
+def test_places_where_one_nan_moves_to_the_place_of_another_do_not_change() -> None:
+    nan = float("nan")
+    what = Rank((0,), ORDERS["number"], FLOATS, FLOATS.append(RANKED.field(4)), 4, with_rank=True)
+    got = OperatorRun(RankOperator, what)
+    got.take([(0, ("a", number, "x", 0)) for number in (1.0, nan, nan)], FLOATS)
+    before = len(got.changes)
+    got.take([(0, ("a", 0.0, "x", 0))], FLOATS)
+    assert [(kind, row[4]) for kind, row in got.changes[before:]] == [(1, 1), (2, 1), (1, 2), (2, 2), (0, 4)]
+
+
 def changes_of(what: Rank, numbers: list[int]) -> list[Change]:
     got = Vectorised(what)
     got.process([(0, ("a", number, None, at)) for at, number in enumerate(numbers)])

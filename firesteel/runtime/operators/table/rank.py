@@ -113,7 +113,8 @@ class RankOperator(StreamOperator[Rank]):
                 full[at] = False
             else:
                 worst[at] = value if order.ascending else -value
-        better = content <= worst[codes] if order.ascending else content >= worst[codes]
+        # NaN is larger than any number.
+        better = content <= worst[codes] if order.ascending else ~(content < worst[codes])
         return np.flatnonzero(better | ~full[codes])
 
     # One row at a time, of inputs that take rows back: all rows are kept

@@ -135,9 +135,14 @@ def _ordered_by(column: pa.Array, order: Order) -> list[Any]:
         plain = content.dtype != object or pa.types.is_decimal(column.type)
         values = [-value for value in values] if plain else [_Descending(value) for value in values]
     null = 0 if order.nulls_first else 2
+    if content.dtype.kind == "f" and np.isnan(content).any():
+        # The largest number of all, and equal to itself: Python compares it with nothing.
+        numbers = [(1, value) if value == value else ((1.5 if order.ascending else 0.5), 0) for value in values]
+    else:
+        numbers = [(1, value) for value in values]
     if known is None:
-        return [(1, value) for value in values]
-    return [(1, value) if there else (null, 0) for value, there in zip(values, known.tolist(), strict=True)]
+        return numbers
+    return [number if there else (null, 0) for number, there in zip(numbers, known.tolist(), strict=True)]
 
 
 def order_ranks(column: pa.Array, order: Order) -> Array:

@@ -101,7 +101,9 @@ class TopRows:
         for order in self._spec.order:
             column = self._column(order.column)
             first, second = column.take(pa.array(these)), column.take(pa.array(those))
-            same = pc.or_(pc.fill_null(pc.equal(first, second), False), pc.and_(pc.is_null(first), pc.is_null(second)))
+            # NULL and NaN are each like themselves.
+            nothing = pc.and_(pc.is_null(first, nan_is_null=True), pc.is_null(second, nan_is_null=True))
+            same = pc.or_(pc.fill_null(pc.equal(first, second), False), nothing)
             alike &= same.to_numpy(zero_copy_only=False)
         found = np.flatnonzero(alike)
         if not len(found):
