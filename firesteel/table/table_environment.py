@@ -436,6 +436,7 @@ class TableEnvironment(FunctionNames):
             batches = CloseableIterator(iter(rows), _nothing)
             return TableResult(plan.row_type, batches=batches, changes=self._prints_kinds, **self._shown())
         _, planner = self._planner()
+        planner.asks_only([plan])
         batches, client = planner.stream(plan).collect_with_client(self._job_name("collect"))
         return TableResult(plan.row_type, batches=batches, client=client, **self._shown())
 
@@ -447,6 +448,7 @@ class TableEnvironment(FunctionNames):
     def _insert(self, inserts: Sequence[Insertion]) -> TableResult:
         self._check_settings()
         env, planner = self._planner()
+        planner.asks_only([insert.plan for insert in inserts])
         batch = None if self._streaming else self._batch()
         pending = 0
         targets = []

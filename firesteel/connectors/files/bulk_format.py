@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from firesteel.connectors.files.file_format import END, FileFormat, FormatPlanner, FormatReader, InputFile, Reach, T
@@ -43,6 +43,10 @@ class BulkFormat(FileFormat[T]):
     @abstractmethod
     def read_blocks(self, file: InputFile, first: int, last: int) -> Iterator[list[T]]:
         """The records of the blocks from ``first`` up to, and not including, ``last``, in pieces of some thousand."""
+
+    def narrowed(self, asked: Collection[str]) -> BulkFormat[T]:
+        """The same format where only some columns are asked for: it need not read the others, which may be NULL."""
+        return self
 
     def splits(self, path: str) -> bool:
         # Such formats compress inside of blocks, and say so themselves.

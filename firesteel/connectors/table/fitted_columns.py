@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import pyarrow as pa
 
 from firesteel.errors import InputError
 
-__all__ = ["fitted_columns"]
+__all__ = ["asked_columns", "fitted_columns"]
+
+
+def asked_columns(schema: pa.Schema, asked: Collection[str] | None) -> list[str]:
+    """The columns that are to be read: one at least."""
+    names: list[str] = schema.names
+    return names if asked is None else [name for name in names if name in asked] or names[:1]
 
 
 def fitted_columns(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from firesteel.common.serialization import BulkWriter, BulkWriterFactory
 from firesteel.connectors.files.bulk_format import Block, BulkFormat
 from firesteel.connectors.files.file_format import InputFile
 from firesteel.connectors.files.orc import orc_blocks, orc_file
-from firesteel.connectors.table.fitted_columns import fitted_columns
+from firesteel.connectors.table.fitted_columns import asked_columns, fitted_columns
 from firesteel.connectors.table.partition_folders import FolderBatch
 from firesteel.errors import ConfigurationError
 from firesteel.runtime.columns.kinds import data_of
@@ -28,8 +28,12 @@ class OrcBatches(BulkFormat[pa.RecordBatch]):
 
     bytes_per_record = 16
 
-    def __init__(self, schema: pa.Schema) -> None:
-        self._schema = schema
+    def __init__(self, schema: pa.Schema, asked: Collection[str] | None = None) -> None:
+        """``asked``: the columns that are read, all of them if it is None. The others are NULL."""
+        self._schema, self._asked = schema, asked
+
+    def narrowed(self, asked: Collection[str]) -> OrcBatches:
+        return OrcBatches(self._schema, frozenset(asked))
 
     def blocks(self, file: InputFile) -> Sequence[Block]:
         return orc_blocks(file)
@@ -39,7 +43,7 @@ class OrcBatches(BulkFormat[pa.RecordBatch]):
             opened = orc_file(source, file.path)
             names = opened.schema.names
             # Without any column there would be no rows either.
-            wanted = [name for name in self._schema.names if name in names] or names[:1]
+            wanted = [name for name in asked_columns(self._schema, self._asked) if name in names] or names[:1]
             for number in range(first, last):
                 yield [fitted_columns(opened.read_stripe(number, wanted), self._schema, file.path)]
 

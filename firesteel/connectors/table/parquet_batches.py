@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -14,7 +14,7 @@ from firesteel.connectors.files.bulk_format import Block, BulkFormat
 from firesteel.connectors.files.file_format import InputFile
 from firesteel.connectors.files.parquet import parquet_blocks, parquet_file
 from firesteel.connectors.table.clock_times import clock_is_utc, from_utc, to_utc
-from firesteel.connectors.table.fitted_columns import fitted_columns
+from firesteel.connectors.table.fitted_columns import asked_columns, fitted_columns
 from firesteel.connectors.table.partition_folders import FolderBatch
 from firesteel.runtime.columns.kinds import data_of
 
@@ -67,9 +67,15 @@ class ParquetBatches(BulkFormat[pa.RecordBatch]):
 
     bytes_per_record = 16
 
-    def __init__(self, schema: pa.Schema, times: ParquetTimes | None = None) -> None:
-        self._schema, self._times = schema, times or ParquetTimes()
+    def __init__(
+        self, schema: pa.Schema, times: ParquetTimes | None = None, asked: Collection[str] | None = None
+    ) -> None:
+        """``asked``: the columns that are read, all of them if it is None. The others are NULL."""
+        self._schema, self._times, self._asked = schema, times or ParquetTimes(), asked
         self._hive_unit = "ns" if any(map(_has_nanoseconds, schema.types)) else "us"
+
+    def narrowed(self, asked: Collection[str]) -> ParquetBatches:
+        return ParquetBatches(self._schema, self._times, frozenset(asked))
 
     def blocks(self, file: InputFile) -> Sequence[Block]:
         return parquet_blocks(file)
@@ -77,7 +83,7 @@ class ParquetBatches(BulkFormat[pa.RecordBatch]):
     def read_blocks(self, file: InputFile, first: int, last: int) -> Iterator[list[pa.RecordBatch]]:
         with parquet_file(file.open_arrow(), file.path, self._hive_unit) as opened:
             names = opened.schema_arrow.names
-            wanted = [name for name in self._schema.names if name in names]
+            wanted = [name for name in asked_columns(self._schema, self._asked) if name in names]
             local = not self._times.utc and not clock_is_utc()
             for batch in opened.iter_batches(_GROUP // 4, range(first, last), wanted, use_threads=False):
                 yield [fitted_columns(batch, self._schema, file.path, from_utc if local else None)]

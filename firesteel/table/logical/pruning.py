@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from firesteel.table.logical.plan import (
     unique_names,
 )
 
-__all__ = ["pruned"]
+__all__ = ["columns_read", "pruned"]
 
 Columns = tuple[int, ...]
 
@@ -45,10 +45,30 @@ def pruned(plan: Plan) -> Plan:
     return _with(plan, tuple(range(len(plan.names))))
 
 
+def columns_read(plan: Plan) -> Iterator[tuple[Scan, frozenset[str]]]:
+    """For each scan of a pruned plan the names of the columns that are asked of it.
+
+    >>> from firesteel.table.types import DataTypes
+    >>> from firesteel.table.types.data_types import RowType
+    >>> table = Scan(("t",), RowType.of(["a", "b", "c"], [DataTypes.INT()] * 3), None)
+    >>> [sorted(names) for _, names in columns_read(pruned(Aggregate(table, (1,), (), ("b",))))]
+    [['b']]
+    """
+    if isinstance(plan, Scan):
+        yield plan, frozenset(plan.names)
+    elif isinstance(plan, Project) and isinstance(plan.input, Scan):
+        scan = plan.input
+        expressions = plan.expressions if scan.watermark is None else (*plan.expressions, scan.watermark)
+        yield scan, frozenset(scan.names[at] for each in expressions for at in columns_of(each))
+    else:
+        for each in plan.inputs:
+            yield from columns_read(each)
+
+
 def _with(plan: Plan, needed: Columns) -> Plan:
     """The relation with these columns in this order; they are ascending."""
     if not plan.names:
-        return plan
+        return _project(plan, ()) if isinstance(plan, Project) else plan
     prune = _PRUNING.get(type(plan))
     if prune is None:
         whole = tuple(range(len(plan.names)))
@@ -131,11 +151,11 @@ def _aggregate(plan: Aggregate, needed: Columns) -> Plan:
     asked = [*plan.keys]
     for call in calls:
         asked += [*call.args, *([call.filter] if call.filter is not None else [])]
-    # COUNT(*) alone needs no column at all.
     below = _ascending(asked) if asked else ()
     place = {column: at for at, column in enumerate(below)}
     moved = tuple(_moved_call(call, place) for call in calls)
-    source = _with(plan.input, below) if below else Project(pruned(plan.input), (), ())
+    # COUNT(*) alone needs no column at all, and what is below has one at least.
+    source = _with(plan.input, below) if below else Project(_with(plan.input, (0,)), (), ())
     there = (*range(width), *(at + width for at in kept))
     result = replace(
         plan,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -52,7 +52,7 @@ from firesteel.table.logical.plan import (
     unique_names,
 )
 from firesteel.table.logical.plan import Replicate as ReplicatePlan
-from firesteel.table.logical.pruning import pruned
+from firesteel.table.logical.pruning import columns_read, pruned
 from firesteel.table.logical.time_attributes import UNSORTABLE, in_order_of_time, is_rowtime
 from firesteel.table.physical.calcs import CalcPlan, merged_calc
 from firesteel.table.physical.changelog import inserts_only, numbered_over
@@ -97,6 +97,16 @@ class Planner(GroupPlanner, JoinPlanner, RankPlanner, OverPlanner):
         self._env = env
         self._built: dict[tuple[Plan, tuple[int, ...]], DataStream] = {}
         self._inside = False
+        self._asked: dict[tuple[Any, ...], frozenset[str]] | None = None
+
+    def asks_only(self, plans: Iterable[Plan]) -> None:
+        """Streams will be made of these plans alone: sources need not read columns that none of them asks for."""
+        asked: dict[tuple[Any, ...], frozenset[str]] = {}
+        for plan in plans:
+            for scan, names in columns_read(pruned(plan)):
+                key = scan.path, scan.options
+                asked[key] = asked.get(key, frozenset()) | names
+        self._asked = asked
 
     @property
     def settings(self) -> tuple[Any, ...]:
@@ -143,8 +153,9 @@ class Planner(GroupPlanner, JoinPlanner, RankPlanner, OverPlanner):
                     strategy = strategy.with_idleness(Duration.of_millis(self.idle_timeout))
             # Not by all of the plan: a position is as good for another watermark, and for a table with more columns.
             uid = self.named("source", plan.path, plan.options)
+            asked = self._asked.get((plan.path, plan.options)) if self._asked is not None else None
             rows = declared_stream(
-                self._env, table, plan.path, strategy, lambda stream: self.identified(stream, plan), uid
+                self._env, table, plan.path, strategy, lambda stream: self.identified(stream, plan), uid, asked
             )
             return self._normalized(plan, table, rows) if self.repeated_changes else rows
         raise NotSupportedError(f"Not supported yet: reading {type(table).__name__}.")

@@ -21,6 +21,7 @@ def declared_stream(
     strategy: WatermarkStrategy | None = None,
     identified: Callable[[DataStream], DataStream] | None = None,
     uid: str | None = None,
+    asked: frozenset[str] | None = None,
 ) -> DataStream:
     """A stream of batches with the columns that the connector gives. Watermarks are made where rows are read: there
     each partition has its own."""
@@ -29,7 +30,10 @@ def declared_stream(
     assert connector.read is not None
     options = connector.options_of(table, name)
     given = strategy or WatermarkStrategy.no_watermarks()
-    return connector.read(Reading(env, table, options, given, identified or _as_it_is, uid))
+    if connector.gives(table, options) is not Changes.INSERT:
+        # Whoever puts changes together needs whole rows.
+        asked = None
+    return connector.read(Reading(env, table, options, given, identified or _as_it_is, uid, asked))
 
 
 def _as_it_is(stream: DataStream) -> DataStream:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,8 +40,13 @@ class CsvFormat(MessageFormat):
     [b'1,"a b"']
     """
 
-    def __init__(self, schema: pa.Schema, options: CsvOptions | None = None) -> None:
+    def __init__(
+        self, schema: pa.Schema, options: CsvOptions | None = None, asked: Collection[str] | None = None
+    ) -> None:
+        """``asked``: the columns that are read, all of them if it is None. The others are NULL."""
         self.schema, self._options = schema, options or CsvOptions()
+        self._asked = asked
+        self._read = [name for name in schema.names if asked is None or name in asked] or schema.names[:1]
         for column in schema:
             if pa.types.is_map(column.type) or (
                 pa.types.is_nested(column.type) and any(pa.types.is_nested(each.type) for each in _inner(column.type))
@@ -51,9 +56,12 @@ class CsvFormat(MessageFormat):
         self._quote = quoting(self._options.dialect)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CsvFormat, (self.schema, self._options)
+        return CsvFormat, (self.schema, self._options, self._asked)
 
     # Reading
+
+    def narrowed(self, asked: Collection[str]) -> MessageFormat:
+        return CsvFormat(self.schema, self._options, frozenset(asked))
 
     def decode(self, messages: Sequence[bytes | None]) -> Decoded:
         lines, origins = kept_rows(messages)
@@ -63,9 +71,12 @@ class CsvFormat(MessageFormat):
             if kept is not None:
                 origins = kept if origins is None else origins[kept]
                 lines = [lines[index] for index in kept]
-        arrays = []
-        for column, texts in zip(self.schema, columns, strict=True):
-            arrays.append(self._column(texts, column, lines))
+        count = len(columns[0]) if columns else 0
+        texts = dict(zip(self._read, columns, strict=True))
+        arrays = [
+            self._column(texts[column.name], column, lines) if column.name in texts else pa.nulls(count, column.type)
+            for column in self.schema
+        ]
         return Decoded(pa.RecordBatch.from_arrays(arrays, schema=self.schema), origins)
 
     def _split_by_arrow(self, lines: list[bytes]) -> list[pa.Array] | None:
@@ -74,7 +85,7 @@ class CsvFormat(MessageFormat):
         if dialect.escape is not None or dialect.comments or not dialect.delimiter.isascii():
             return None
         if not lines:
-            return [pa.array([], pa.string()) for _ in self.schema]
+            return [pa.array([], pa.string()) for _ in self._read]
         # Lines of files have their ends, those of messages not. Should there be both, the number of rows tells.
         joined = (b"" if lines[0].endswith(b"\n") else b"\n").join(lines)
         null = dialect.null_literal
@@ -86,7 +97,8 @@ class CsvFormat(MessageFormat):
                 ),
                 pyarrow.csv.ParseOptions(delimiter=dialect.delimiter, quote_char=dialect.quote or False),
                 pyarrow.csv.ConvertOptions(
-                    column_types=dict.fromkeys(self.schema.names, pa.string()),
+                    column_types=dict.fromkeys(self._read, pa.string()),
+                    include_columns=self._read,
                     strings_can_be_null=null is not None,
                     null_values=[] if null is None else [null],
                 ),
@@ -115,7 +127,8 @@ class CsvFormat(MessageFormat):
             kept.append(index)
         columns = list(zip(*rows, strict=True)) if rows else [()] * width
         places = None if len(kept) == len(lines) else np.array(kept, np.int64)
-        return [pa.array(column, pa.string()) for column in columns], places
+        read = [columns[self.schema.get_field_index(name)] for name in self._read]
+        return [pa.array(column, pa.string()) for column in read], places
 
     def _fitted(self, values: list[Any], width: int, ignoring: bool) -> list[Any]:
         if len(values) == width:

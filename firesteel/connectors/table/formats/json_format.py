@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import decimal
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,13 @@ import pyarrow.json
 
 from firesteel.connectors.formats.json_writing import quoted
 from firesteel.connectors.table.formats.json_values import FieldProblem, arrow_column, exact_tree, value_reader
-from firesteel.connectors.table.formats.message_format import BadMessage, Decoded, MessageFormat, kept_rows
+from firesteel.connectors.table.formats.message_format import (
+    BadMessage,
+    Decoded,
+    MessageFormat,
+    NarrowFormat,
+    kept_rows,
+)
 from firesteel.connectors.table.formats.text_columns import UnreadableText, column_of_texts, texts_of_column
 
 __all__ = ["JsonFormat", "JsonOptions"]
@@ -59,6 +65,13 @@ class JsonFormat(MessageFormat):
         return JsonFormat, (self.schema, self._options)
 
     # Reading
+
+    def narrowed(self, asked: Collection[str]) -> MessageFormat:
+        # Without any column there would be no rows either.
+        chosen = [column for column in self.schema if column.name in asked] or [self.schema.field(0)]
+        if len(chosen) == len(self.schema):
+            return self
+        return NarrowFormat(JsonFormat(pa.schema(chosen), self._options), self.schema)
 
     def decode(self, messages: Sequence[bytes | None]) -> Decoded:
         kept, origins = kept_rows(messages)

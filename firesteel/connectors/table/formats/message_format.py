@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from firesteel.errors import FailureKind, InputError, short_repr
 
-__all__ = ["BadMessage", "Decoded", "MessageFormat", "kept_rows"]
+__all__ = ["BadMessage", "Decoded", "MessageFormat", "NarrowFormat", "kept_rows"]
 
 Places = npt.NDArray[np.int64]
 
@@ -50,10 +50,33 @@ class MessageFormat(ABC):
     def decode(self, messages: Sequence[bytes | None]) -> Decoded:
         """The rows of some messages. None stands for a message without content, which has no row in most formats."""
 
+    def narrowed(self, asked: Collection[str]) -> MessageFormat:
+        """The same format where only some columns are asked for: it need not read the others, which may be NULL."""
+        return self
+
     @abstractmethod
     def encode(self, batch: pa.RecordBatch) -> Sequence[bytes | None]:
         """A message for each row, None for one without content. A batch may have kinds; formats without changelog pass
         over them."""
+
+
+class NarrowFormat(MessageFormat):
+    """A format that reads some of a table's columns. The others are NULL."""
+
+    def __init__(self, inner: MessageFormat, schema: pa.Schema) -> None:
+        self._inner, self.schema, self.changelog = inner, schema, inner.changelog
+        self._places = [inner.schema.get_field_index(name) for name in schema.names]
+
+    def decode(self, messages: Sequence[bytes | None]) -> Decoded:
+        rows, origins = self._inner.decode(messages)
+        arrays = [
+            rows.column(place) if place >= 0 else pa.nulls(rows.num_rows, column.type)
+            for place, column in zip(self._places, self.schema, strict=True)
+        ]
+        return Decoded(pa.RecordBatch.from_arrays(arrays, schema=self.schema), origins)
+
+    def encode(self, batch: pa.RecordBatch) -> Sequence[bytes | None]:
+        raise AssertionError("it is for reading")
 
 
 def kept_rows(messages: Sequence[bytes | None]) -> tuple[list[bytes], Places | None]:

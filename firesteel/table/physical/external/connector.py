@@ -46,6 +46,9 @@ class Reading:
     """Gives an operator with state an id that comes from the plan."""
     uid: str | None = None
     """The id of the source, by which its position is found again."""
+    asked: frozenset[str] | None = None
+    """The columns that somebody asks for; None: perhaps all. A connector need not read the others. It gives NULL for
+    them then: each column keeps its place."""
 
     def stream(self, source: Source[Any, Any], strategy: WatermarkStrategy | None = None) -> DataStream:
         """What a source gives, under the name of the table."""

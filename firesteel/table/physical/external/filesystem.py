@@ -97,10 +97,13 @@ def _read(reading: Reading) -> DataStream:
     bulk = _bulk_format(name, stored, options)
     inner: FileFormat[Any]
     if bulk is not None:
-        inner = bulk.reading
+        inner = bulk.reading if reading.asked is None else bulk.reading.narrowed(reading.asked)
     else:
         # As in Flink: an empty line of CSV is a line without values.
-        inner = LineBatches(message_format(name, _loose(stored), options), bare=name == "raw", blanks=name == "csv")
+        lines = message_format(name, _loose(stored), options)
+        if reading.asked is not None:
+            lines = lines.narrowed(reading.asked)
+        inner = LineBatches(lines, bare=name == "raw", blanks=name == "csv")
     metadata = reading.metadata({key: kind for key, (kind, _) in FILE_METADATA.items()})
     default = options.text("partition.default-name", DEFAULT_NAME) or DEFAULT_NAME
     form = TableFiles(inner, reading.schema, table.partitioned_by, default, metadata)

@@ -263,6 +263,8 @@ def _read(reading: Reading) -> DataStream:
     metadata, of_value = _readable(reading, name)
     value = message_format(name, _selected(table.physical, values), options, prefix, of_value)
     key = _key_format(table, options, keys, _FORMATS)
+    if reading.asked is not None:
+        value = value.narrowed(reading.asked)
     layout = Layout(reading.schema, keys, values, metadata)
     return _stream(reading, layout, key, value, lambda topics: _start(options, topics), upsert=False)
 
