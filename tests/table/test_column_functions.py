@@ -432,6 +432,15 @@ def test_names_of_builtins_may_mean_something_else(monkeypatch: pytest.MonkeyPat
     assert found.to_pylist() == [9]
 
 
+def test_names_of_builtins_may_mean_something_of_the_function_around() -> None:
+    def measured(len: Any) -> Any:
+        return lambda s: len(s)
+
+    function = measured(lambda s: 5)
+    with pytest.raises(NotTranslatedError, match="one of len is not Python's own"):
+        column_form(function, BIGINT)
+
+
 def test_a_debugger_sees_each_call() -> None:
     function = written("lambda n: n + 1")
     user = user_function(function, BIGINT)

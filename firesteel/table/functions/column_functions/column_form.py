@@ -50,7 +50,10 @@ class ColumnForm:
     def means_builtins(self, function: types.FunctionType) -> bool:
         """Whether nobody has given another meaning to the names of Python's own functions."""
         own: dict[str, Any] = cast(Any, function).__builtins__
-        return all(name not in function.__globals__ and own.get(name) is BUILTINS[name] for name in self.builtins)
+        elsewhere = (self.closure, function.__globals__)
+        return all(
+            own.get(name) is BUILTINS[name] and not any(name in names for names in elsewhere) for name in self.builtins
+        )
 
 
 def _contents(cell: Any) -> Any:
