@@ -292,6 +292,19 @@ def test_a_job_is_told_which_of_its_settings_would_make_it_wrong(caplog: pytest.
         assert message.endswith(f"so jobs run with {REQUIRED[key]}.")
 
 
+def test_other_work_has_the_settings_that_it_asks_for(caplog: pytest.LogCaptureFixture) -> None:
+    started_with = {WORKER_MODULE[0]: WORKER_MODULE[1]}
+    conf = SimpleNamespace(getAll=lambda: list(started_with.items()))
+    fake = SimpleNamespace(master="local[2]", started_with=started_with, getConf=lambda: conf, _jvm=None)
+    sessions = session._Sessions(cast("SparkSession", FakeSession(fake, started_with)))
+    asked = {"spark.sql.adaptive.enabled": "true"}
+    shared = cast("FakeSession", sessions.shared("tables", Settings(spark=asked)))
+    assert shared.settings["spark.sql.adaptive.enabled"] == "true"
+    others = cast("FakeSession", sessions.shared("replay", Settings()))
+    assert others.settings.items() >= REQUIRED.items()
+    assert not caplog.records
+
+
 def test_a_context_without_our_worker_module_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     conf = SimpleNamespace(getAll=list)
     fake = SimpleNamespace(master="local[2]", started_with={}, getConf=lambda: conf, _jvm=None)

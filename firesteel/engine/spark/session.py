@@ -67,7 +67,8 @@ class _Sessions:
         """A session for one job, which gives it back."""
         session = self._idle.pop() if self._idle else self._new()
         self.in_use += 1
-        self._apply(session, settings, local_files)
+        self._apply(session, settings, local_files, of_job=True)
+        self._warn_of_overruled(settings.spark)
         return session
 
     def give_back(self, session: SparkSession) -> None:
@@ -80,7 +81,7 @@ class _Sessions:
         session = self._shared.get(purpose)
         if session is None:
             session = self._shared[purpose] = self._new()
-        self._apply(session, settings, local_files=True)
+        self._apply(session, settings, local_files=True, of_job=False)
         return session
 
     @property
@@ -98,9 +99,10 @@ class _Sessions:
         """PySpark has ``rdd.toDF()`` make frames of the session that was made last. It shall be the user's."""
         RDD.toDF = self._to_df
 
-    def _apply(self, session: SparkSession, settings: Settings, local_files: bool) -> None:
+    def _apply(self, session: SparkSession, settings: Settings, local_files: bool, of_job: bool) -> None:
         local_files = local_files and self._file_manager
-        wanted = session_settings(self.conf, settings.spark, is_local(self.context.master), local_files)
+        local = is_local(self.context.master)
+        wanted = session_settings(self.conf, settings.spark, local, local_files, of_job)
         for key in settings.spark.keys() & wanted.keys():
             # What a session cannot change belongs to the context.
             if not session.conf.isModifiable(key):
@@ -115,7 +117,6 @@ class _Sessions:
             if before.get(key) != value:
                 session.conf.set(key, value)
         self._made[session] = wanted
-        self._warn_of_overruled(settings.spark)
         self._warn_of_settings({key: value for key, value in settings.spark.items() if key not in wanted})
 
     def _warn_of_worker_module(self) -> None:

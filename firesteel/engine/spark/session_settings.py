@@ -110,10 +110,11 @@ a file, seven times in a batch of one keyed stage. Both write a file beside its 
 
 
 def session_settings(
-    context: Mapping[str, str], asked: Mapping[str, str], local: bool, local_files: bool
+    context: Mapping[str, str], asked: Mapping[str, str], local: bool, local_files: bool, of_job: bool = True
 ) -> dict[str, str]:
     """The settings of a session of our own: what the job asks for, then what the context was started with, then ours.
-    Those without which a job would be wrong come before all.
+    Those without which a streaming job would be wrong come before all. In a session for other work (``of_job`` is
+    False), such as queries of batch mode, they are settings like others.
 
     ``local`` says whether tasks run on this machine, ``local_files`` whether the checkpoint is in a folder of it.
 
@@ -124,11 +125,11 @@ def session_settings(
     >>> "spark.sql.codegen.wholeStage" in made, "spark.app.name" in made
     (False, False)
     """
-    ours = {**SESSION, **(_LOCAL_SESSION if local else {}), **(dict([FILE_MANAGER]) if local_files else {})}
+    ours = {**REQUIRED, **SESSION, **(_LOCAL_SESSION if local else {}), **(dict([FILE_MANAGER]) if local_files else {})}
     return {
         **{key: value for key, value in ours.items() if key not in context},
         **{key: value for key, value in asked.items() if key.startswith("spark.sql.")},
-        **REQUIRED,
+        **(REQUIRED if of_job else {}),
     }
 
 
