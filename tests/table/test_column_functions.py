@@ -371,6 +371,23 @@ def test_other_functions_are_left_alone(function: Any, reason: str) -> None:
     assert user.column_form is None
 
 
+@pytest.mark.parametrize("source", ["lambda s: shown(f\"{s + '\u00a0'}\")", "lambda s: f\"{s:{'\u00a0'}}\""])
+def test_a_function_that_cannot_be_shown_is_left_alone(source: str) -> None:
+    reason = user_function(written(source), STRING).look_for_column_form()
+    assert reason is not None
+    assert re.fullmatch(r"it has (an f-string|'.*') in line 1", reason)
+
+
+def test_a_source_that_cannot_be_looked_at_stops_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*given: Any) -> Any:
+        raise KeyError("no such archive")
+
+    user = user_function(written("lambda n: n + 1"), BIGINT)
+    monkeypatch.setattr(linecache, "getlines", broken)
+    assert user.look_for_column_form() == """looking at it failed (KeyError: "'no such archive'")"""
+    assert user.column([pa.array([1])], [BIGINT], 1, "UTC").to_pylist() == [2]
+
+
 def test_other_kinds_of_functions_are_left_alone() -> None:
     simple = written("lambda n: n + 1")
     assert UserFunction("f", simple, "table", DataTypes.ROW([])).look_for_column_form() is not None

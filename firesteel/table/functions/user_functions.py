@@ -93,6 +93,9 @@ class UserFunction:
                 reason = str(error)
             except RecursionError:
                 reason = "it is too deep"
+            except Exception as error:
+                # Whatever there is about its source: it can be called.
+                reason = f"looking at it failed ({type(error).__name__}: {short_repr(str(error), 80)})"
         self.column_form = found
         return reason
 

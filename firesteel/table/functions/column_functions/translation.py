@@ -403,5 +403,9 @@ def _constant(value: Any, tree: ast.AST) -> Constant:
 
 def _unknown(tree: ast.AST) -> NotTranslatedError:
     line = getattr(tree, "lineno", None)
-    shown = ast.unparse(tree).splitlines()[0][:60]
-    return NotTranslatedError(f"it has {shown!r}" + (f" in line {line}" if line is not None else ""))
+    try:
+        shown = repr(ast.unparse(tree).splitlines()[0][:60])
+    except ValueError:
+        # Before 3.12 there is no way to write some f-strings that can be read.
+        shown = "an f-string"
+    return NotTranslatedError(f"it has {shown}" + (f" in line {line}" if line is not None else ""))
