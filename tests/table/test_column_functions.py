@@ -270,6 +270,16 @@ def test_batches_that_are_given_up_again_and_again_are_tried_ever_less(monkeypat
     assert [found is None for found in again] == [True, True, False]
 
 
+def test_calls_with_constants_or_other_types_count_for_nothing() -> None:
+    function = written("lambda n: n * 2")
+    guarded = GuardedColumn(column_form(function, BIGINT), BIGINT)
+    for other, kind in ((pa.scalar(3), BIGINT), (pa.array([b"a"]), DataTypes.BYTES())):
+        assert guarded.column(function, [other], [kind], 1) is None
+        found = guarded.column(function, [pa.array([2])], [BIGINT], 1)
+        assert found is not None
+        assert found.to_pylist() == [4]
+
+
 # What is left alone.
 
 

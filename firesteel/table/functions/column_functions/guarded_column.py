@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from firesteel.table.functions.column_functions.column_form import ColumnForm, plain_function
 from firesteel.table.functions.column_functions.column_values import GivenUpError, Value, value_of
+from firesteel.table.functions.column_functions.declared_results import is_declarable
 from firesteel.table.functions.column_functions.function_source import code_identity
 from firesteel.table.functions.column_functions.node_evaluation import NodeEvaluation
 from firesteel.table.functions.registry import Datum
@@ -73,6 +74,9 @@ class GuardedColumn:
 
     def column(self, called: Any, args: Sequence[Datum], kinds: Sequence[DataType], rows: int) -> pa.Array | None:
         """The results for all rows; None where it is not certain that they would be those of the function."""
+        if all(isinstance(each, pa.Scalar) for each in args) or not all(map(is_declarable, kinds)):
+            # That is the query's doing and says nothing about other calls of the function.
+            return None
         if self._skipped > 0:
             self._skipped -= 1
             return None
