@@ -21,16 +21,25 @@ from test_function_matrix import NO_VALUE, RECORDED, resolved, same
 from firesteel.common import Configuration
 from firesteel.common.types import RowKind
 from firesteel.errors import JobExecutionError
-from firesteel.table import DataTypes, EnvironmentSettings, TableEnvironment
+from firesteel.table import (
+    AggregateFunction,
+    DataTypes,
+    EnvironmentSettings,
+    FunctionContext,
+    ScalarFunction,
+    TableEnvironment,
+    TableFunction,
+)
 from firesteel.table.batch.execution import executor_of
 from firesteel.table.batch.expressions import ExpressionTranslator
 from firesteel.table.batch.kernels import KernelContext
 from firesteel.table.batch.operators import by_operators
+from firesteel.table.expressions import col
 from firesteel.table.functions import Evaluator
 from firesteel.table.logical.expressions import Call, Expression, InputRef, Literal, rewrite
 from firesteel.table.logical.plan import Aggregate, Project, Values
 from firesteel.table.types import RowType
-from firesteel.table.udf import udf
+from firesteel.table.udf import udaf, udf, udtf
 
 SPARK = {"firesteel.master": "local", "spark.sql.shuffle.partitions": "1"}
 MEMORY = {"firesteel.master": "memory", "parallelism.default": "1"}
@@ -300,3 +309,89 @@ def test_modules_that_functions_need(tmp_path: Path) -> None:
 
     env.create_temporary_function("doubled", doubled)
     assert final(env, "SELECT doubled(v) FROM b WHERE v > 20") == Counter({"(60,)": 1, "(80,)": 1})
+
+
+class Visitor(ScalarFunction):
+    """Knows what it was opened with, and writes down that it was."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def open(self, function_context: FunctionContext) -> None:
+        self.said = function_context.get_job_parameter("city", "nowhere")
+        self._visits = function_context.get_metric_group().counter("visits")
+        assert function_context.get_index_of_this_subtask() >= 0
+        self._write("opened")
+
+    def eval(self, *given: Any) -> str:
+        self._visits.inc()
+        return f"{self.said}{given[0]}"
+
+    def close(self) -> None:
+        self._write("closed")
+
+    def _write(self, what: str) -> None:
+        with self._file.open("a") as file:
+            file.write(f"{what}\n")
+
+
+class Largest(Visitor, AggregateFunction[Any, Any]):
+    def create_accumulator(self) -> Any:
+        return [None]
+
+    def accumulate(self, accumulator: Any, *given: Any) -> None:
+        accumulator[0] = max(accumulator[0] or 0, given[0])
+
+    def get_value(self, accumulator: Any) -> str:
+        return self.eval(*accumulator)
+
+    def get_result_type(self) -> str:
+        return "STRING"
+
+    def get_accumulator_type(self) -> str:
+        return "ARRAY<BIGINT>"
+
+
+class Once(Visitor, TableFunction):
+    def eval(self, *given: Any) -> Any:
+        return super().eval(*given)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT visitor(k), doubled(k) FROM n WHERE visitor(k + 1, k) <> 'Rome3'", {("Rome1", 2), ("Rome3", 6)}),
+        ("SELECT visitor(k), COUNT(*) FROM n GROUP BY visitor(k)", {("Rome1", 1), ("Rome2", 1), ("Rome3", 1)}),
+        ("SELECT a.k FROM n AS a JOIN n AS b ON visitor(a.k) = visitor(b.k - 1)", {(1,), (2,)}),
+        ("SELECT a.k FROM n AS a LEFT JOIN n AS b ON a.k = b.k AND visitor(a.k, b.k) = 'Rome1'", {(1,), (2,), (3,)}),
+        ("SELECT x FROM n, LATERAL TABLE(once(k)) AS o (x)", {("Rome1",), ("Rome2",), ("Rome3",)}),
+        ("SELECT largest(k) FROM n", {("Rome3",)}),
+    ],
+)
+def test_functions_know_the_job_and_are_closed(
+    batch: TableEnvironment, tmp_path: Path, query: str, expected: set[Any]
+) -> None:
+    env = filled({**SPARK, "pipeline.global-job-parameters": "city:Rome"}, batch=True)
+    file = tmp_path / "visits"
+    env.create_temporary_view("n", env.from_elements([(1,), (2,), (3,)], ["k"]))
+    env.create_temporary_function("visitor", udf(Visitor(file), result_type="STRING"))
+    env.create_temporary_function("doubled", udf(lambda k: k * 2, result_type="BIGINT"))
+    env.create_temporary_function("once", udtf(Once(file), result_types="STRING"))
+    env.create_temporary_function("largest", udaf(Largest(file)))
+    with env.execute_sql(query).collect() as found:
+        assert {tuple(row) for row in found} == expected
+    visits = file.read_text().split()
+    assert visits.count("opened") == visits.count("closed") > 0
+
+
+def test_a_function_cannot_ask_how_many_tasks_spark_makes(batch: TableEnvironment) -> None:
+    class Counting(ScalarFunction):
+        def open(self, function_context: FunctionContext) -> None:
+            self.number = function_context.get_number_of_parallel_subtasks()
+
+        def eval(self, value: Any) -> int:
+            return self.number
+
+    table = batch.from_path("t").select(udf(Counting(), result_type="INT")(col("k")))
+    with pytest.raises(JobExecutionError, match="cannot ask how many subtasks there are"):
+        list(table.execute().collect())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from firesteel.engine.imports import JobFiles
 from firesteel.engine.spark.shipped import Shipped
 from firesteel.table.batch.layout import from_spark, to_spark
 from firesteel.table.batch.spark_types import spark_type
+from firesteel.table.batch.task_functions import TaskRuntime, have_to_be_closed, user_functions
 from firesteel.table.functions.evaluation import EvaluationContext, Evaluator, is_deterministic
 from firesteel.table.logical.expressions import Expression, InputRef, columns_of, rewrite
 from firesteel.table.types.data_types import DataType
@@ -32,6 +33,8 @@ class KernelContext:
     """Where workers look for modules, too."""
     files: JobFiles | None = None
     """What users' functions brought."""
+    job_parameters: str = ""
+    """What users' functions may ask for, as in ``pipeline.global-job-parameters``."""
 
     def shipped(self, function: Callable[..., Any], what: str) -> Shipped:
         """A function on its way to workers."""
@@ -54,6 +57,11 @@ class _Compute:
             import firesteel.table.functions  # noqa: F401
 
             self._evaluator = Evaluator([self._expression])
+            functions = user_functions(self._expression)
+            if functions:
+                runtime = TaskRuntime(self._context.job_parameters)
+                for function in functions:
+                    function.open(runtime)
         rows = len(columns[0])
         ours = [from_spark(column, kind) for column, kind in zip(columns, self._kinds, strict=False)]
         # Without a column there is one that only says how many rows there are.
@@ -61,6 +69,20 @@ class _Compute:
         context = EvaluationContext(rows, self._context.time_zone, self._context.now)
         (result,) = self._evaluator.columns(batch, context)
         return to_spark(result, self._expression.type)
+
+
+class _ComputeAll(_Compute):
+    """The same for all batches of a task, whose functions are closed behind the last one."""
+
+    def each(self, batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        try:
+            for columns in batches:
+                # Spark makes no tuple of a single column.
+                yield self(*(columns if isinstance(columns, tuple) else (columns,)))
+        finally:
+            if self._evaluator is not None:
+                for function in reversed(user_functions(self._expression)):
+                    function.close()
 
 
 def kernel_column(expression: Expression, names: Sequence[str], context: KernelContext) -> Column:
@@ -76,12 +98,22 @@ def kernel_column(expression: Expression, names: Sequence[str], context: KernelC
         return InputRef(places[part.index], part.type)
 
     moved = rewrite(expression, move)
-    compute = context.shipped(_Compute(moved, tuple(kinds[index] for index in used), context), "An expression")
+    own = tuple(kinds[index] for index in used)
+    function: Any
+    if have_to_be_closed(user_functions(expression)):
+        compute_all = context.shipped(_ComputeAll(moved, own, context).each, "An expression")
 
-    def computed(*columns: pa.Array) -> pa.Array:
-        return compute(*columns)
+        def all_computed(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+            yield from compute_all(batches)
 
-    function: Any = F.arrow_udf(computed, spark_type(expression.type))
+        function = F.arrow_udf(all_computed, spark_type(expression.type))
+    else:
+        compute = context.shipped(_Compute(moved, own, context), "An expression")
+
+        def computed(*columns: pa.Array) -> pa.Array:
+            return compute(*columns)
+
+        function = F.arrow_udf(computed, spark_type(expression.type))
     if not is_deterministic(expression):
         function = function.asNondeterministic()
     result: Column = function(*([F.col(names[index]) for index in used] or [F.lit(0)]))

@@ -57,7 +57,8 @@ class SparkExecutor:
         files = gather(self._dependencies.configured(self._configuration), StorageOptions.of(self._settings.spark))
         IMPORTS.hold(files, runs_here=False)
         ship_files(session, files)
-        context = KernelContext(self._time_zone, time.time(), paths, files)
+        parameters = self._configuration.get_string("pipeline.global-job-parameters", "") or ""
+        context = KernelContext(self._time_zone, time.time(), paths, files, parameters)
         return Translator(session, context, self._configuration)
 
     def rows(self, plan: Plan, name: str) -> Iterator[pa.RecordBatch]:

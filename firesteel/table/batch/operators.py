@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from firesteel.runtime.columns.kinds import INSERT, KIND
+from firesteel.table.batch.kernels import KernelContext
 from firesteel.table.batch.layout import from_spark, to_spark
 from firesteel.table.batch.rewriting import with_inputs
 from firesteel.table.batch.spark_types import column_names, spark_schema, spark_type
@@ -47,7 +48,7 @@ def by_operators(translator: Translator, plan: Plan, keys: Sequence[Sequence[int
         together = whole.union(_empty_frame(translator, kinds)).repartition(1)
     names = [each.names for each in inputs]
     run = translator.context.shipped(
-        _Run(plan, names, kinds, translator.context.time_zone, alone),
+        _Run(plan, names, kinds, translator.context, alone),
         f"{type(plan).__name__}, or a function in it,",
     )
     return together.mapInArrow(lambda batches: run(batches), spark_schema(plan.types))
@@ -79,7 +80,7 @@ class _Run:
         plan: Plan,
         names: list[tuple[str, ...]],
         kinds: list[tuple[DataType, ...]],
-        time_zone: str,
+        context: KernelContext,
         alone: bool = False,
     ) -> None:
         numbers = iter(range(len(names)))
@@ -88,7 +89,8 @@ class _Run:
         self._rowtimes = (names[0][time],) if isinstance(time, int) else ()
         # What is below is not needed there, and may be large.
         self._plan = with_inputs(plan, lambda each: _scan(next(numbers), each.names, each.types, (), self._rowtimes))
-        self._names, self._kinds, self._time_zone, self._alone = names, kinds, time_zone, alone
+        self._names, self._kinds, self._time_zone, self._alone = names, kinds, context.time_zone, alone
+        self._job_parameters = context.job_parameters
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if self._alone:
@@ -122,6 +124,7 @@ class _Run:
 
         plan = with_inputs(self._plan, filled)
         settings = Configuration.from_dict({"firesteel.master": "memory", "parallelism.default": "1"})
+        settings.set_string("pipeline.global-job-parameters", self._job_parameters)
         for result in MemoryExecutor(settings, self._time_zone).rows(plan, "partition"):
             columns = [to_spark(column, kind) for column, kind in zip(result.columns, plan.types, strict=True)]
             yield pa.RecordBatch.from_arrays(columns, column_names(len(columns)))

@@ -8,13 +8,13 @@ from dataclasses import replace
 from firesteel.table.functions.binding import cast_to
 from firesteel.table.logical.analytic_resolver import AnalyticResolver, GroupedAnalyticResolver, GroupedOverResolver
 from firesteel.table.logical.expression_resolver import ExpressionResolver
-from firesteel.table.logical.expressions import Call, Expression
+from firesteel.table.logical.expressions import Call, Expression, has_user_calls
 from firesteel.table.logical.first_rows import first_rows
 from firesteel.table.logical.group_windows import GROUP_WINDOWS, GroupWindow, group_window_table
 from firesteel.table.logical.grouping import AggregateResolver, aggregate_calls, has_aggregates, has_over
 from firesteel.table.logical.grouping_sets import grouping_sets
 from firesteel.table.logical.over_windows import OverResolver
-from firesteel.table.logical.plan import Filter, Plan, Project, Sort, SortOrder, Values, unique_names
+from firesteel.table.logical.plan import Filter, Plan, Project, Sort, SortOrder, UnionAll, Values, unique_names
 from firesteel.table.logical.ranking import placed_order
 from firesteel.table.logical.relation_resolver import RelationResolver, TableLookup, renamed
 from firesteel.table.logical.scope import Scope, UnknownNameError
@@ -24,7 +24,7 @@ from firesteel.table.logical.time_attributes import UNSORTABLE, in_order_of_time
 from firesteel.table.logical.written_names import WrittenNames
 from firesteel.table.sql import syntax
 from firesteel.table.sql.errors import SqlValidationError
-from firesteel.table.types.data_types import DataType, RowField, RowType
+from firesteel.table.types.data_types import DataType, RowType
 from firesteel.table.types.derivation import common_type
 
 __all__ = ["QueryResolver", "TableLookup", "renamed"]
@@ -298,7 +298,12 @@ class QueryResolver(RelationResolver):
                 raise self._invalid(written, f"The row has {len(row)} values, the first one has {width}.")
         kinds = [self._common(node, [row[index].type for row in rows], index) for index in range(width)]
         fitted = tuple(tuple(cast_to(item, kind) for item, kind in zip(row, kinds, strict=True)) for row in rows)
-        return Values(fitted, RowType(tuple(RowField(f"EXPR${i}", kind) for i, kind in enumerate(kinds))))
+        names = tuple(f"EXPR${i}" for i in range(width))
+        if any(has_user_calls(item) for row in fitted for item in row):
+            # Users' functions are called by an operator, which opens and closes them.
+            calculated = tuple(Project(Values(((),), RowType(())), row, names) for row in fitted)
+            return UnionAll(calculated) if len(calculated) > 1 else calculated[0]
+        return Values(fitted, RowType.of(list(names), kinds))
 
     def _common(self, node: syntax.Node, kinds: list[DataType], index: int) -> DataType:
         common = common_type(kinds)

@@ -16,6 +16,7 @@ from firesteel.runtime.context import OperatorContext
 from firesteel.runtime.operators.table.join_state import JoinSide
 from firesteel.runtime.operators.table.pairs import both_sides, known_keys, rows_or_nulls, true_rows
 from firesteel.runtime.operators.table.specs import IntervalJoin
+from firesteel.runtime.operators.table.user_functions import UserFunctions
 from firesteel.runtime.operators.table.window_times import milliseconds
 from firesteel.runtime.watermarks import MAX_WATERMARK, MIN_TIMESTAMP
 
@@ -55,6 +56,10 @@ class IntervalJoinOperator(StreamOperator[IntervalJoin]):
             context.keep_columns(name, side.table)
         self._both = both_sides(spec.left, spec.right)
         self._generations = (-1, -1)
+        self._functions = UserFunctions((spec.condition,), runtime_context)
+
+    def close(self) -> None:
+        self._functions.close()
 
     def _look_anew(self) -> None:
         """Where state was read again nothing is known about it."""

@@ -17,6 +17,7 @@ from firesteel.datastream.operators import Records, StreamOperator, handles
 from firesteel.runtime.columns.kinds import data_of, kinds_of, with_kinds
 from firesteel.runtime.operators.table.pairs import both_sides, known_keys, places_of, true_rows
 from firesteel.runtime.operators.table.specs import LookupJoin
+from firesteel.runtime.operators.table.user_functions import UserFunctions
 from firesteel.runtime.state.columnar.key_words import distinct_keys
 
 __all__ = ["AnswerCache", "LookupJoinOperator"]
@@ -73,10 +74,12 @@ class LookupJoinOperator(StreamOperator[LookupJoin]):
         self._nothing = pa.RecordBatch.from_arrays(
             [pa.array([], field.type) for field in spec.right], schema=spec.right
         )
+        self._functions = UserFunctions((spec.condition,), runtime_context)
         spec.table.open()
 
     def close(self) -> None:
         self.spec.table.close()
+        self._functions.close()
 
     def process(self, records: Records) -> None:
         results = [result for batch in records.values if (result := self._join(batch)) is not None]

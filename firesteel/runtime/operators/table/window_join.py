@@ -19,6 +19,7 @@ from firesteel.runtime.columns.scans import Segments
 from firesteel.runtime.context import OperatorContext
 from firesteel.runtime.operators.table.row_lists import order_ranks
 from firesteel.runtime.operators.table.stored_rows import WaitingRows
+from firesteel.runtime.operators.table.user_functions import UserFunctions
 from firesteel.runtime.operators.table.window_aggregate import LATE_METRIC
 from firesteel.runtime.operators.table.window_specs import WindowJoin, WindowRank
 from firesteel.runtime.operators.table.window_times import as_moments, milliseconds
@@ -75,6 +76,10 @@ class WindowJoinOperator(StreamOperator[WindowJoin]):
         taken = set(spec.left.names)
         renamed = [field.with_name(f"{field.name}_right") if field.name in taken else field for field in spec.right]
         self._both = pa.schema([*spec.left, *renamed])
+        self._functions = UserFunctions((spec.condition,), runtime_context)
+
+    def close(self) -> None:
+        self._functions.close()
 
     def process(self, records: Records) -> None:
         watermark = self.context.timer_service().current_watermark()
