@@ -19,7 +19,7 @@ from firesteel.table.functions.contracts import FunctionContext, UserDefinedFunc
 from firesteel.table.functions.registry import Datum
 from firesteel.table.functions.user_values import MisfitError, plain_list, values_to_column
 from firesteel.table.types.arrow import arrow_type
-from firesteel.table.types.data_types import DataType, LocalZonedTimestampType, RowType
+from firesteel.table.types.data_types import DataType, IntegralType, LocalZonedTimestampType, RowType
 
 __all__ = ["UserFunction", "fields_of", "given_lists", "series_of"]
 
@@ -173,7 +173,14 @@ class UserFunction:
     def _of_series(self, args: Sequence[Datum], kinds: Sequence[DataType], rows: int, zone: str) -> pa.Array:
         import pandas as pd
 
-        series = [series_of(_array(arg, rows), kind, zone) for arg, kind in zip(args, kinds, strict=True)]
+        # As in PyFlink, constants come as they are: as the digits of round(), a pattern, the length of a window.
+        constants = any(isinstance(arg, pa.Array) for arg in args)
+        series = [
+            plain_list(_array(arg, 1), kind, zone)[0]
+            if constants and isinstance(arg, pa.Scalar)
+            else series_of(_array(arg, rows), kind, zone)
+            for arg, kind in zip(args, kinds, strict=True)
+        ]
         try:
             result = self.called("eval")(*series)
         except Exception as error:
@@ -216,15 +223,20 @@ class UserFunction:
         try:
             found = pa.Array.from_pandas(series, type=wanted)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            if isinstance(kind, IntegralType) and series.dtype.kind == "f":
+                raise self._misfit_series(series, kind, error) from None
             try:
                 # Lists of rows, dicts and the like: one by one.
                 return values_to_column([None if _missing(each) else each for each in series], kind)
             except (MisfitError, pa.ArrowException, TypeError, ValueError):
-                raise TypeMismatchError(
-                    f"The pandas function {self.name} ({self.place}) gave a Series of {series.dtype}, its type is "
-                    f"{kind}: {str(error).splitlines()[0]}"
-                ) from None
+                raise self._misfit_series(series, kind, error) from None
         return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+    def _misfit_series(self, series: Any, kind: DataType, error: Exception) -> TypeMismatchError:
+        return TypeMismatchError(
+            f"The pandas function {self.name} ({self.place}) gave a Series of {series.dtype}, its type is {kind}: "
+            f"{str(error).splitlines()[0]}"
+        )
 
     # Rows to rows.
 

@@ -207,14 +207,16 @@ def stored_value(kind: DataType) -> Convert:
     if isinstance(kind, IntegralType):
         least, most = -(1 << (kind.bits - 1)), (1 << (kind.bits - 1)) - 1
         # As in PyFlink, the fraction of a float goes.
-        return _checked(kind, (int, float, np.number, np.bool_), lambda value: _within(int(value), least, most))
+        return _checked(
+            kind, (int, float, Decimal, np.number, np.bool_), lambda value: _within(int(value), least, most)
+        )
     if isinstance(kind, YearMonthIntervalType):
         return _checked(kind, (int, np.integer), int)
     if isinstance(kind, DecimalType):
         step = Decimal(1).scaleb(-kind.scale)
         return _checked(kind, (Decimal, int), lambda value: Decimal(value).quantize(step, ROUND_HALF_EVEN, WIDE))
     if isinstance(kind, FractionalType):
-        return _checked(kind, (float, int, np.number, np.bool_), float)
+        return _checked(kind, (float, int, Decimal, np.number, np.bool_), float)
     if isinstance(kind, CharType | VarCharType):
         return _checked(kind, (str,), str)
     if isinstance(kind, BinaryType | VarBinaryType):

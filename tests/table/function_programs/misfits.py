@@ -1,13 +1,14 @@
 """Functions that give what does not fit their types."""
 
 import datetime
+from decimal import Decimal
 
 from firesteel.table import DataTypes
 from firesteel.table.expressions import col
 from firesteel.table.udf import (
     udf,
 )
-from function_programs.kit import PROGRAMS
+from function_programs.kit import PROGRAMS, program
 
 
 def _wrong(result, kind):
@@ -31,7 +32,21 @@ for _name, _result, _kind in (
     ("tuple_for_array", (1, 2), DataTypes.ARRAY(DataTypes.BIGINT())),
     ("bytearray_for_bytes", bytearray(b"a"), DataTypes.BYTES()),
     ("none_for_not_null", None, DataTypes.BIGINT(False)),
+    ("decimal_for_double", Decimal("1.25"), DataTypes.DOUBLE()),
+    ("decimal_for_bigint", Decimal("-1.75"), DataTypes.BIGINT()),
 ):
     _made = _wrong(_result, _kind)
     _made.__name__ = f"misfit_{_name}"
     PROGRAMS.append(_made)
+
+
+@program
+def misfit_fractions_of_pandas_for_int(env):
+    same = udf(lambda v: v, result_type=DataTypes.INT(), func_type="pandas")
+    return env.from_path("t").select(same(col("v")).alias("x"))
+
+
+@program
+def misfit_whole_floats_of_pandas_for_int(env):
+    rounded = udf(lambda v: v.round(), result_type=DataTypes.INT(), func_type="pandas")
+    return env.from_path("t").select(rounded(col("v")).alias("x"))

@@ -298,6 +298,18 @@ def pandas_beside_general(env):
 
 
 @program
+def pandas_gets_constants_as_they_are(env):
+    shown = udf(lambda v, *given: v.map(lambda _: f"{given!r}"), result_type=DataTypes.STRING(), func_type="pandas")
+    rounded = udf(lambda v, digits: v.round(digits), result_type=DataTypes.DOUBLE(), func_type="pandas")
+    env.create_temporary_function("shown", shown)
+    env.create_temporary_function("rounded", rounded)
+    return env.sql_query(
+        "SELECT shown(k, 1, 'x', TRUE, 1.5, 2e0, CAST(NULL AS INT), DATE '2024-02-29') AS a, "
+        "rounded(v / 3, 1 + 1) AS b FROM t"
+    )
+
+
+@program
 def pandas_in_conditions(env):
     large = udf(lambda v: v > 1, result_type=DataTypes.BOOLEAN(), func_type="pandas")
     return env.from_path("t").where(large(col("v"))).select(col("s"))
