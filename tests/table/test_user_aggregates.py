@@ -15,7 +15,7 @@ from firesteel.common import Configuration, Row
 from firesteel.common.typeinfo import Types
 from firesteel.common.types import RowKind
 from firesteel.datastream import DataStream
-from firesteel.errors import ProgramError
+from firesteel.errors import JobExecutionError, ProgramError
 from firesteel.state_processor import Savepoint
 from firesteel.table import (
     AggregateFunction,
@@ -309,6 +309,15 @@ def test_functions_in_batch_mode() -> None:
     top = batch.from_path("t").flat_aggregate(udtaf(Largest())(col("k"))).select(col("n"))
     with top.execute().collect() as found:
         assert sorted(row[0] for row in found) == [1, 2]
+
+
+def test_fractions_of_pandas_are_no_integers() -> None:
+    batch = environment(**{"execution.runtime-mode": "batch"})
+    batch.create_temporary_view("t", batch.from_elements([(1, 1), (1, 2), (2, 4)], ["k", "n"]))
+    batch.create_temporary_function("middle", udaf(lambda n: n.mean(), result_type="BIGINT", func_type="pandas"))
+    assert rows(batch, "SELECT middle(n) FROM t WHERE k = 2") == [(4,)]
+    with pytest.raises(JobExecutionError, match=r"is declared to give BIGINT: expected BIGINT, got float.* 1\.5"):
+        rows(batch, "SELECT k, middle(n) FROM t GROUP BY k")
 
 
 def test_a_result_that_is_the_accumulator_does_not_change_afterwards(env: TableEnvironment) -> None:

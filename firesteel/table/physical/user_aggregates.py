@@ -18,7 +18,7 @@ from firesteel.table.functions.decimals import WIDE
 from firesteel.table.functions.user_functions import UserFunction, fields_of, series_of
 from firesteel.table.functions.user_values import MisfitError, plain_list, stored_value, values_to_column
 from firesteel.table.types.arrow import arrow_type
-from firesteel.table.types.data_types import ArrayType, DataType, DecimalType, RowField, RowType
+from firesteel.table.types.data_types import ArrayType, DataType, DecimalType, IntegralType, RowField, RowType
 
 __all__ = ["GeneralAggregate", "PandasAggregate", "aggregate_of", "check_methods"]
 
@@ -202,7 +202,11 @@ class PandasAggregate(_Aggregate):
         except Exception as error:
             error.add_note(f"in the function {self.user.name}, for {len(rows)} rows")
             raise
-        return self.converted(tuple(map(_plain, result)) if isinstance(result, tuple) else _plain(result))
+        ready = tuple(map(_plain, result)) if isinstance(result, tuple) else _plain(result)
+        if isinstance(self.user.result_type, IntegralType) and isinstance(ready, float) and ready % 1:
+            # As of a Series, fractions are not taken for integers.
+            raise self.user.misfit(MisfitError(self.user.result_type, ready), [ready])
+        return self.converted(ready)
 
     def store(self, accumulators: Sequence[Any]) -> pa.Array:
         return pa.array(accumulators, self.state_type)
