@@ -23,7 +23,7 @@ from firesteel.table import (
     StreamTableEnvironment,
     TableEnvironment,
 )
-from firesteel.table.expressions import col
+from firesteel.table.expressions import col, lit
 from firesteel.table.sql import NotSupportedError, SqlError, SqlValidationError
 from firesteel.table.udf import udaf, udf, udtf
 
@@ -125,6 +125,13 @@ def test_what_is_not_deterministic_is_called_wherever_it_stands(env: TableEnviro
     assert sorted(drawn) == list(range(8))
     # And a column of it has one value, however often it is used.
     assert all(a == b for a, b in rows(env, "SELECT x, x FROM (SELECT draw() AS x FROM t)"))
+
+
+def test_equal_zeros_are_two_constants(env: TableEnvironment) -> None:
+    shown = udf(lambda number: str(number), result_type="STRING")
+    table = env.from_path("t").select(shown(lit(0.0)), shown(lit(-0.0)), lit(0.0), lit(-0.0), shown(lit(0.0)))
+    with table.execute().collect() as found:
+        assert repr(tuple(next(iter(found)))) == "('0.0', '-0.0', 0.0, -0.0, '0.0')"
 
 
 def test_pandas_functions_get_whole_batches(env: TableEnvironment) -> None:

@@ -74,6 +74,13 @@ class Literal(_Typed):
         object.__setattr__(self, "value", value)
         object.__setattr__(self, "data_type", type)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Literal):
+            return NotImplemented
+        same = (self.data_type, self.value) == (other.data_type, other.value)
+        # Equal zeros may have different signs: these are two constants.
+        return same and (not isinstance(self.value, float) or str(self.value) == str(other.value))
+
     def __str__(self) -> str:
         if self.value is None:
             return f"null:{self.data_type.sql}"

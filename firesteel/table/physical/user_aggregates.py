@@ -205,7 +205,8 @@ class PandasAggregate(_Aggregate):
         ready = tuple(map(_plain, result)) if isinstance(result, tuple) else _plain(result)
         if isinstance(self.user.result_type, IntegralType) and isinstance(ready, float) and ready % 1:
             # As of a Series, fractions are not taken for integers.
-            raise self.user.misfit(MisfitError(self.user.result_type, ready), [ready])
+            fraction = float(ready)
+            raise self.user.misfit(MisfitError(self.user.result_type, fraction), [fraction])
         return self.converted(ready)
 
     def store(self, accumulators: Sequence[Any]) -> pa.Array:
