@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from firesteel.durable.state_tables import OperatorTables, ShownCall, ShownColumn, StateTable
 from firesteel.engine.savepoints.rows import RowFormat
-from firesteel.runtime.columns.nested import from_plain, is_nested
+from firesteel.runtime.columns.nested import from_keys
 from firesteel.runtime.operators.table import AggregateCall
 from firesteel.runtime.operators.table.accumulators import arrow_of
 from firesteel.runtime.operators.table.aggregate_functions import accumulator_of
@@ -107,8 +107,7 @@ def _arrow(kind: str) -> pa.DataType:
 
 
 def _value(column: ShownColumn, kind: pa.DataType, stored: Sequence[list[Any]]) -> pa.Array:
-    values = [from_plain(value, kind) for value in stored[0]] if is_nested(kind) else stored[0]
-    return pa.array(values, kind)
+    return pa.array(from_keys(stored[0], kind), kind)
 
 
 def _text(column: ShownColumn, kind: pa.DataType, stored: Sequence[list[Any]]) -> pa.Array:

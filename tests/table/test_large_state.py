@@ -15,6 +15,8 @@ from operatorkit import Change, OperatorRun
 from savepointkit import Halves
 from sqlkit import FAILURES, RESTARTS, STEPS, Failing, everything, left, undisturbed
 
+from firesteel.common import Row, Types
+from firesteel.datastream import DataStream
 from firesteel.errors import CheckpointError, FiresteelError
 from firesteel.runtime.operators.table import (
     AggregateCall,
@@ -34,6 +36,8 @@ from firesteel.runtime.state.columnar import SlotColumn, SlotTable, slot_pages
 from firesteel.runtime.state.columnar.slot_pager import SlotPager
 from firesteel.runtime.state.columnar.slots import scan_slots
 from firesteel.runtime.state.store import MemoryStore
+from firesteel.state_processor import Savepoint
+from firesteel.table import StreamTableEnvironment
 
 LONG = pa.int64()
 ROWS = pa.schema([("k", pa.string()), ("n", LONG), ("x", pa.float64())])
@@ -41,6 +45,7 @@ TIGHT = {
     "state_backend_type": "rocksdb",
     "state_backend_rocksdb_memory_fixed__per__slot": "1 kb",
 }
+HASHMAP = {"state_backend_type": "hashmap"}
 SMALL_PAGES = 5
 
 
@@ -309,7 +314,7 @@ def test_a_failure_inside_every_batch(small_pages: None, tmp_path: Path, mini_ba
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [(TIGHT, TIGHT), (TIGHT, {"state_backend_type": "hashmap"}), ({"state_backend_type": "hashmap"}, TIGHT)],
+    [(TIGHT, TIGHT), (TIGHT, HASHMAP), (HASHMAP, TIGHT)],
     ids=["in pages", "into memory", "out of memory"],
 )
 def test_a_savepoint_and_another_parallelism(
@@ -345,3 +350,39 @@ def test_state_that_must_be_in_memory_is_an_error_where_the_backend_does_not_all
         return
     with pytest.raises(FiresteelError, match=r"take \d+ MB, and the state backend allows 0 MB.*fixed-per-slot"):
         query.to_pandas()
+
+
+NUMBERS = Types.ROW_NAMED(["k", "n"], [Types.DOUBLE(), Types.LONG()])
+NAN = float("nan")
+BY_DOUBLE = {
+    "SELECT k, n, COUNT(*) AS c FROM t GROUP BY k, n": {("nan", 1, 3), ("0.0", 1, 2), (None, 1, 2), ("1.5", 1, 1)},
+    "SELECT k, COUNT(*) AS c FROM t GROUP BY k": {("nan", 3), ("0.0", 2), (None, 2), ("1.5", 1)},
+    "SELECT n, COUNT(DISTINCT k) AS c FROM t GROUP BY n": {(1, 3)},
+}
+
+
+@pytest.mark.parametrize("query", BY_DOUBLE)
+@pytest.mark.parametrize(("before", "after"), [(TIGHT, TIGHT), (HASHMAP, TIGHT), (TIGHT, HASHMAP)])
+def test_nan_is_a_key_behind_a_savepoint(
+    tmp_path: Path, query: str, before: dict[str, str], after: dict[str, str]
+) -> None:
+    def build(pairs: DataStream) -> DataStream:
+        tables = StreamTableEnvironment.create(pairs.get_execution_environment())
+        rows = pairs.map(lambda pair: Row(k=pair[0], n=pair[1]), output_type=NUMBERS).uid("rows").set_parallelism(1)
+        tables.create_temporary_view("t", tables.from_data_stream(rows))
+        return tables.to_changelog_stream(tables.sql_query(query)).map(shown)
+
+    def shown(row: Row) -> tuple[int, tuple[str, ...]]:
+        return row.get_row_kind().value, tuple(str(value + 0.0 if isinstance(value, float) else value) for value in row)
+
+    steps = [[(NAN, 1), (0.0, 1), (None, 1)], [(NAN, 1), (-0.0, 1), (None, 1)], [(NAN, 1), (1.5, 1)]]
+    halves = Halves(tmp_path)
+
+    got = halves.save(build, steps[:2], 2, **before)
+    savepoint = Savepoint.load(halves.path)
+    (groups,) = (state for state in savepoint.states() if state.name == "groups")
+    keys = [str(row.get("k")) for row in savepoint.read_arrow(groups.uid, groups.name).to_pylist()]
+    got += halves.resume(build, steps, 3, **after)
+
+    assert sorted(keys) == (["0.0", "None", "nan"] if "k, " in query else ["None"])
+    assert set(standing(got)) == {tuple(map(str, row)) for row in BY_DOUBLE[query]}

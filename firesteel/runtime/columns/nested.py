@@ -15,7 +15,20 @@ from firesteel.common.time import Instant
 from firesteel.common.type_system.keys import NAN, as_key, plain
 from firesteel.common.types import Row, make_row
 
-__all__ = ["arrow_column", "encode_nested", "for_arrow", "for_programs", "from_plain", "is_nested", "plain"]
+__all__ = [
+    "arrow_column",
+    "encode_nested",
+    "for_arrow",
+    "for_programs",
+    "from_keys",
+    "from_plain",
+    "is_nested",
+    "keys_of",
+    "plain",
+]
+
+NAN_KEY = "NaN"
+"""Stands for a NaN that is a key of its own. It has the hash that :mod:`.routing` gives to NaN."""
 
 Convert = Callable[[Any], Any]
 
@@ -41,6 +54,28 @@ def from_plain(value: Any, kind: pa.DataType) -> Any:
     if is_nested(kind):
         return [from_plain(part, kind.value_type) for part in value]
     return float("nan") if value == NAN else value
+
+
+def keys_of(values: list[Any], kind: pa.DataType) -> list[Any]:
+    """Values as Arrow gives them, as keys of a dict that are found again when they were written and read.
+
+    >>> keys_of([1.5, float("nan"), None], pa.float64())
+    [1.5, 'NaN', None]
+    """
+    if is_nested(kind):
+        return list(map(plain, values))
+    if pa.types.is_floating(kind):
+        return [NAN_KEY if value != value else value for value in values]
+    return values
+
+
+def from_keys(values: list[Any], kind: pa.DataType) -> list[Any]:
+    """The values that :func:`keys_of` was given."""
+    if is_nested(kind):
+        return [from_plain(value, kind) for value in values]
+    if pa.types.is_floating(kind):
+        return [float("nan") if value == NAN_KEY else value for value in values]
+    return values
 
 
 def encode_nested(column: pa.Array) -> pa.DictionaryArray:

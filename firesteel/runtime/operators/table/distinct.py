@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from firesteel.runtime.columns.scans import Segments, sorted_by_code
+from firesteel.runtime.operators.table.chains import Chains
 from firesteel.runtime.state.columnar.key_words import distinct_keys
 from firesteel.runtime.state.columnar.slots import SlotColumn, SlotTable
 
@@ -41,6 +42,9 @@ class DistinctValues:
     ) -> None:
         """``parts``: what a group is known by besides the stream's key, and the type of the values."""
         self.table = SlotTable(key_types, [SlotColumn("count", pa.int64(), np.int64)], parts, time_to_live)
+        self._group_types = [*key_types, *parts[:-1]]
+        self._chains: Chains | None = None
+        """Made where groups are asked for their values, which need not happen."""
 
     def weights(self, codes: Array, keys: list[pa.Array], column: pa.Array, weights: Array | None) -> Array:
         """For each row 1 if its value is new to the group, -1 if the group has lost it, else 0.
@@ -84,7 +88,14 @@ class DistinctValues:
         owners = zip(*(key.to_pylist() for key in self.table.keys(alive)[: len(keys)]), strict=True)
         self.table.remove(alive[[owner in gone for owner in owners]])
 
-    def everything(self) -> tuple[list[pa.Array], pa.Array]:
-        """The groups and the values that they have, one column of values."""
-        *keys, values = self.table.keys(np.flatnonzero(self.table.alive[: self.table.size]))
-        return keys, values
+    def groups_of(self, slots: Array) -> list[pa.Array]:
+        """The keys of the groups that have some values, column by column."""
+        return self.table.keys(slots)[:-1]
+
+    def values_of(self, groups: Sequence[pa.Array], count: int) -> tuple[Array, pa.Array]:
+        """The values that some groups have: for each the place of its group, and the value."""
+        if self._chains is None:
+            self._chains = Chains(self.table, self._group_types)
+        places, slots = self._chains.matches(groups, count)
+        there = self.table.alive[slots]
+        return places[there], self.table.keys(slots[there])[-1]

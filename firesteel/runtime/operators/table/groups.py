@@ -123,8 +123,11 @@ class Groups:
         """Forgets groups, and values of them, that were not changed for too long."""
         self.table.expire(now)
         for one in self.calls:
-            if one.distinct is not None:
-                one.distinct.table.expire(now)
+            if one.distinct is None:
+                continue
+            gone = one.distinct.table.expire(now)
+            if len(gone) and isinstance(one.accumulator, RetractingExtreme):
+                self._forget_lists(one, one.distinct.groups_of(gone))
 
     def results(self, slots: Array) -> list[Values]:
         """Of each call in some groups."""
@@ -231,20 +234,26 @@ class Groups:
         return results
 
     def _fill_lists(self, one: _Call, slots: Array) -> None:
-        """Makes the lists of values anew where a restart has left none."""
+        """Makes the lists of values anew where they came from the store, which has none."""
         _, known, lists = self.table.values[one.state]
-        if one.distinct is None or not any(values is None for values in lists[slots[known[slots]]]):
+        if one.distinct is None:
             return
-        keys, column = one.distinct.everything()
-        codes, groups = distinct_keys(keys, len(column))
-        owners = self.table.slots(groups)[codes]
-        lists = self.table.values[one.state][2]
-        found: dict[int, list[Any]] = {}
-        for slot, value in zip(owners.tolist(), numpy_of(column).content.tolist(), strict=True):
-            found.setdefault(slot, []).append(value)
+        bare = np.array([there and values is None for there, values in zip(known[slots], lists[slots], strict=True)])
+        slots = slots[np.flatnonzero(bare)]
+        if not len(slots):
+            return
+        owners, column = one.distinct.values_of(self.table.keys(slots), len(slots))
+        found: dict[int, list[Any]] = {slot: [] for slot in slots.tolist()}
+        for slot, value in zip(slots[owners].tolist(), numpy_of(column).content.tolist(), strict=True):
+            found[slot].append(value)
         for slot, values in found.items():
             values.sort()
             lists[slot] = values
+
+    def _forget_lists(self, one: _Call, groups: list[pa.Array]) -> None:
+        """Of groups that have lost values by their age. Their lists are made of the rest then, as after a restart."""
+        slots = self.table.slots(distinct_keys(groups, len(groups[0]))[1]) if groups else np.zeros(1, np.int64)
+        self.table.values[one.state][2][slots] = None
 
     def _rows(
         self, one: _Call, batch: pa.RecordBatch, order: Array, signs: Array | None, codes: Array, keys: list[pa.Array]

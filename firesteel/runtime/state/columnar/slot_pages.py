@@ -38,6 +38,7 @@ PAGE_ROWS = 512
 PAGE_BYTES = 64 << 10
 """Bytes that a page may have on average in the store: slots with long lists make pages of fewer slots."""
 _READ_AT_ONCE = 1024
+_WRITE_AT_ONCE = 128
 _SWEPT = 8
 """One page in so many that are written is looked through for expired slots besides."""
 _UNKNOWN = -1
@@ -59,6 +60,11 @@ def page_of(numbers: Slots, pages: int) -> Slots:
     top = 1 << (pages - 1).bit_length()
     found = numbers & (top - 1)
     return np.where(found < pages, found, found & ((top >> 1) - 1))
+
+
+def _pages_for(entries: int, width: float) -> int:
+    """How many pages so many slots of so many bytes take."""
+    return math.ceil(max(entries / PAGE_ROWS, entries * width / PAGE_BYTES))
 
 
 def page_schema(shape: dict[str, Any]) -> pa.Schema:
@@ -90,8 +96,10 @@ class SlotPages:
 
     def release(self) -> None:
         """Memory has nothing of the pages any more."""
-        self._hashes: Array = np.full(len(self._table.alive), _UNKNOWN, np.int64)
-        pages = self._shape["pages"]
+        room, pages = len(self._table.alive), self._shape["pages"]
+        self._homes: Array = np.full(room, _UNKNOWN, np.int32)
+        """The page of each slot."""
+        self._hashes: Array = np.zeros(room, np.uint32)
         self._resident: Array = np.zeros(pages, bool)
         self._counts: Array = np.zeros(pages, np.int64)
         """How many slots the store has of each page in memory."""
@@ -102,7 +110,10 @@ class SlotPages:
         table = self._table
         alive = table.alive[: table.size]
         table.dirty[: table.size] = alive
-        self._shape["pages"] = max(1, math.ceil(np.count_nonzero(alive) / PAGE_ROWS))
+        there = np.flatnonzero(alive)
+        sample = there[:: len(there) // PAGE_ROWS + 1]
+        width = sum(column.nbytes for column in self._columns(sample)) / max(1, len(sample))
+        self._shape["pages"] = max(1, _pages_for(len(there), width))
         self.release()
         self._resident[:] = True
 
@@ -126,13 +137,14 @@ class SlotPages:
 
     @property
     def nbytes(self) -> int:
-        return self._hashes.nbytes + self._resident.nbytes + self._counts.nbytes + self._bytes.nbytes
+        of_slots, of_pages = (self._homes, self._hashes), (self._resident, self._counts, self._bytes)
+        return sum(array.nbytes for array in (*of_slots, *of_pages))
 
     def make_room(self, size: int) -> None:
         """The table has room for so many slots now."""
-        before = len(self._hashes)
-        self._hashes = grown(self._hashes, size)
-        self._hashes[before:] = _UNKNOWN
+        before = len(self._homes)
+        self._homes, self._hashes = grown(self._homes, size), grown(self._hashes, size)
+        self._homes[before:] = _UNKNOWN
 
     # Reading
 
@@ -177,7 +189,8 @@ class SlotPages:
         width = len(table.key_types)
         columns = batch.columns
         slots = table.slots(columns[:width])
-        self._hashes[slots] = columns[width].to_numpy()
+        self._hashes[slots] = hashes = columns[width].to_numpy()
+        self._homes[slots] = page_of(mixed(hashes), self.count)
         if table.dirty[slots].any():
             # What was put before its page was read is newer.
             older = ~table.dirty[slots]
@@ -197,70 +210,83 @@ class SlotPages:
         self._read(touched[~self._resident[touched]], store)
         if table.time_to_live is not None:
             self._sweep(len(touched), store)
-        touched = np.union1d(touched, self._grow(touched, store))
-        # With those slots that had expired when they were read.
-        dirty = np.flatnonzero(table.dirty[: table.size])
-        table.dirty[dirty] = False
-        touched = np.union1d(touched, self._pages(dirty))
+            touched = self._pages(self._dirty())
         members, ends = self._members(touched)
+        split = self._grow(touched, int(ends[-1] - self._counts[touched].sum()), store)
+        if len(split):
+            # With those slots that had expired when they were read.
+            touched = np.union1d(split, self._pages(self._dirty()))
+            members, ends = self._members(touched)
+        table.dirty[: table.size] = False
         counts = np.diff(ends)
         self._shape["entries"] += int(counts.sum() - self._counts[touched].sum())
         self._counts[touched] = counts
-        for at, number in enumerate(touched.tolist()):
-            cell = b""
-            if counts[at]:
-                cell = self._encoded(members[ends[at] : ends[at + 1]])
+        for first in range(0, len(touched), _WRITE_AT_ONCE):
+            yield from self._written(touched[first : first + _WRITE_AT_ONCE], members, ends[first:])
+
+    def _written(self, numbers: Slots, members: Slots, ends: Array) -> Iterator[tuple[bytes, bytes | None]]:
+        """The cells of some pages, with their slots in order, and where in those each page begins."""
+        first, last = int(ends[0]), int(ends[len(numbers)])
+        batch = pa.RecordBatch.from_arrays(self._columns(members[first:last]), schema=self._schema)
+        for number, start, end in zip(numbers.tolist(), ends.tolist(), ends[1:].tolist(), strict=False):
+            cell = batch.slice(start - first, end - start).serialize().to_pybytes() if end > start else b""
             self._shape["bytes"] += len(cell) - int(self._bytes[number])
             if cell or self._bytes[number]:
                 yield self._cell(number), cell or None
             self._bytes[number] = len(cell)
 
-    def _encoded(self, slots: Slots) -> bytes:
+    def _columns(self, slots: Slots) -> list[pa.Array]:
         table = self._table
-        hashes = pa.array(self._hashes[slots].astype(np.uint32))
-        arrays = [*table.keys(slots), hashes, *table.stored_columns(slots)]
-        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-        return batch.serialize().to_pybytes()  # type: ignore[no-any-return]
+        return [*table.keys(slots), pa.array(self._hashes[slots]), *table.stored_columns(slots)]
 
     def _members(self, touched: Slots) -> tuple[Slots, Array]:
         """The slots that are alive on some pages, page by page, and where each page begins; behind it, the end."""
         table = self._table
-        wanted = np.full(self.count, _UNKNOWN, np.int64)
+        # Slots without a page, of which nothing is known, ask for the last place.
+        wanted = np.full(self.count + 1, _UNKNOWN, np.int32)
         wanted[touched] = np.arange(len(touched))
-        alive = np.flatnonzero(table.alive[: table.size])
-        at = wanted[page_of(mixed(self._hashes[alive]), self.count)]
-        chosen = np.flatnonzero(at >= 0)
-        order = np.argsort(at[chosen], kind="stable")
-        counts = np.bincount(at[chosen], minlength=len(touched))
-        return alive[chosen[order]], np.concatenate(([0], np.cumsum(counts)))
+        at = wanted[self._homes[: table.size]]
+        chosen = np.flatnonzero((at >= 0) & table.alive[: table.size])
+        at = at[chosen]
+        counts = np.bincount(at, minlength=len(touched))
+        return chosen[np.argsort(at, kind="stable")], np.concatenate(([0], np.cumsum(counts)))
+
+    def _dirty(self) -> Slots:
+        found: Slots = np.flatnonzero(self._table.dirty[: self._table.size])
+        return found
 
     def _pages(self, slots: Slots) -> Slots:
-        found: Slots = np.unique(page_of(mixed(self._hashes[slots]), self.count))
+        found: Slots = np.unique(self._homes[slots]).astype(np.int64)
         return found
 
     def _hash_new_slots(self) -> None:
         table = self._table
-        new = np.flatnonzero(self._hashes[: table.size] == _UNKNOWN)
+        new = np.flatnonzero(self._homes[: table.size] == _UNKNOWN)
         if len(new):
-            self._hashes[new] = row_hashes(table.keys(new)[: table.key_width], len(new))
+            self._hashes[new] = hashes = row_hashes(table.keys(new)[: table.key_width], len(new))
+            self._homes[new] = page_of(mixed(hashes), self.count)
 
-    def _grow(self, touched: Slots, store: StateStore) -> Slots:
-        """Adds pages if there are too few for what is to be written. Gives those that slots have moved from or to."""
-        before = self.count
-        added = np.diff(self._members(touched)[1]).sum() - self._counts[touched].sum()
-        entries = self.entries + int(added)
-        width = self.stored_bytes / max(1, self.entries)
-        wanted = math.ceil(max(entries / PAGE_ROWS, entries * width / PAGE_BYTES))
+    def _grow(self, touched: Slots, added: int, store: StateStore) -> Slots:
+        """Adds pages if there are too few for what is to be written, in which so many slots are more than before. Gives
+        those that slots have moved from or to."""
+        table, before = self._table, self.count
+        wanted = _pages_for(self.entries + added, self.stored_bytes / max(1, self.entries))
+        # Where much is to be caught up, because slots have become larger, later batches do their part.
+        wanted = min(wanted, before + 2 * (len(touched) + math.ceil(max(0, added) / PAGE_ROWS)))
         if wanted <= before:
             return np.zeros(0, np.int64)
         new = np.arange(before, wanted)
         sources = np.unique(page_of(new, before))
         self._read(sources[~self._resident[sources]], store)
+        self._hash_new_slots()
         self._shape["pages"] = wanted
         more = np.zeros(wanted - before, np.int64)
         self._counts, self._bytes = np.concatenate((self._counts, more)), np.concatenate((self._bytes, more))
         self._resident = np.concatenate((self._resident, np.ones(wanted - before, bool)))
-        self._hash_new_slots()
+        splits = np.zeros(before, bool)
+        splits[sources] = True
+        moving = np.flatnonzero(splits[self._homes[: table.size]])
+        self._homes[moving] = page_of(mixed(self._hashes[moving]), wanted)
         return np.concatenate((sources, new))
 
     def _sweep(self, written: int, store: StateStore) -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from firesteel.durable.headers import COLUMN_BACKENDS
-from firesteel.runtime.columns.nested import from_plain, is_nested, plain
+from firesteel.runtime.columns.nested import from_keys, keys_of
 from firesteel.runtime.state.columnar.index import grown
 from firesteel.runtime.state.columnar.key_words import KeyIndex
 from firesteel.runtime.state.columnar.slot_log import SlotLog, first_segment
@@ -56,6 +56,11 @@ class SlotColumn:
             return values
         found: Array = column.to_numpy(zero_copy_only=False).astype(self.dtype, copy=False)
         return found
+
+
+class _Index(Protocol):
+    @property
+    def nbytes(self) -> int: ...
 
 
 class SlotTable:
@@ -99,6 +104,8 @@ class SlotTable:
         self.stored_fields = [pa.field(column.name, column.type) for column in columns if column.type is not None]
         self.schema = pa.schema([*self._key_fields, pa.field(_ALIVE, pa.bool_()), *self.stored_fields])
         """Of a segment of the log."""
+        self.indexes: list[_Index] = []
+        """What finds its slots besides, and takes memory with them."""
         self._reset()
         self._stored: SlotLog | SlotPages = SlotLog(self, b"", {})
 
@@ -130,7 +137,8 @@ class SlotTable:
         size = self.size
         arrays = sum(values.nbytes for values in self.values)
         objects = sum(size * mean_weight(values[:size]) for values in self.values if values.dtype == object)
-        return arrays + int(objects) + self._index.nbytes + self._stored.nbytes + 2 * self.alive.nbytes
+        beside = self._index.nbytes + self._stored.nbytes + 2 * self.alive.nbytes
+        return arrays + int(objects) + beside + sum(index.nbytes for index in self.indexes)
 
     def slots(self, keys: Sequence[pa.Array]) -> Slots:
         """The slots of distinct keys. New keys get slots that are not alive, with initial values."""
@@ -172,15 +180,17 @@ class SlotTable:
         for values, column in zip(self.values, self.columns, strict=True):
             values[slots] = column.initial
 
-    def expire(self, now: int) -> None:
-        """Removes what was not changed for too long, at this processing time. Changes from now on are of this time."""
+    def expire(self, now: int) -> Slots:
+        """Removes what was not changed for too long, at this processing time. Changes from now on are of this time.
+        Gives the slots that were removed."""
         if self.time_to_live is None or now == self._now:
-            return
+            return np.zeros(0, np.int64)
         self._now = now
         size = self.size
-        old = self.alive[:size] & (self.values[-1][:size] + self.time_to_live <= now)
-        if old.any():
-            self.remove(np.flatnonzero(old))
+        old = np.flatnonzero(self.alive[:size] & (self.values[-1][:size] + self.time_to_live <= now))
+        if len(old):
+            self.remove(old)
+        return old
 
     # Memory and store
 
@@ -192,6 +202,8 @@ class SlotTable:
             self._stored.reopen(prefix, shape)
             return
         self._reset()
+        # What is read now has not expired yet, even if a former attempt of this batch was at the same time.
+        self._now = 0
         shape["keys"] = self.key_width
         # Whether a row's place is a tuple that begins with the key, or the key alone.
         shape["places"] = self.key_width < len(self.key_types)
@@ -266,8 +278,7 @@ class SlotTable:
         rows = [(*key, True, *content) for key, content in zip(parts, contents, strict=True)]
         columns = [list(column) for column in zip(*rows, strict=True)]
         for at, kind in enumerate(self.key_types):
-            if is_nested(kind):
-                columns[at] = [from_plain(value, kind) for value in columns[at]]
+            columns[at] = from_keys(columns[at], kind)
         columns = [pa.array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
         self.dirty[self.fill(pa.RecordBatch.from_arrays(columns, schema=self.schema))] = True
 
@@ -319,9 +330,8 @@ class SlotTable:
 
     def _as_rows(self, keys: list[list[Any]], values: list[list[Any]], count: int) -> tuple[list[Any], list[Any]]:
         for number, kind in enumerate(self.key_types):
-            if is_nested(kind):
-                # A savepoint's rows are found by their keys.
-                keys[number] = list(map(plain, keys[number]))
+            # A savepoint's rows are found by their keys.
+            keys[number] = keys_of(keys[number], kind)
         found = _keys(keys[: self.key_width], count)
         if self.key_width < len(self.key_types):
             found = list(zip(found, *keys[self.key_width :], strict=True))
