@@ -30,6 +30,7 @@ from firesteel.runtime.operators.table import (
     Order,
     Rank,
     RankOperator,
+    chains,
 )
 from firesteel.runtime.operators.table.normalize import ChangelogNormalizeOperator
 from firesteel.runtime.state.columnar import SlotColumn, SlotTable, slot_pages
@@ -151,22 +152,25 @@ def test_what_is_put_is_newer_than_its_page() -> None:
     assert paged.stored() == {("a", 1): (3, None), ("b", 1): (2, None)}
 
 
+class Counting(MemoryStore):
+    """How often each cell was read and written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: Counter[bytes] = Counter()
+        self.written: Counter[bytes] = Counter()
+
+    def get_many(self, keys: Any) -> Any:
+        self.read.update(keys)
+        return super().get_many(keys)
+
+    def write(self, changes: Any) -> None:
+        changes = list(changes)
+        self.written.update(key for key, _ in changes)
+        super().write(changes)
+
+
 def test_a_batch_reads_and_writes_the_pages_it_touches_once(small_pages: None) -> None:
-    class Counting(MemoryStore):
-        def __init__(self) -> None:
-            super().__init__()
-            self.read: Counter[bytes] = Counter()
-            self.written: Counter[bytes] = Counter()
-
-        def get_many(self, keys: Any) -> Any:
-            self.read.update(keys)
-            return super().get_many(keys)
-
-        def write(self, changes: Any) -> None:
-            changes = list(changes)
-            self.written.update(key for key, _ in changes)
-            super().write(changes)
-
     paged = Paged()
     store = paged.store = Counting()
     paged.open()
@@ -187,6 +191,49 @@ def test_a_batch_reads_and_writes_the_pages_it_touches_once(small_pages: None) -
     paged.batch(at_random, 1, 1000)
     assert sum(store.read.values()) <= 2
     assert sum(store.written.values()) <= 2
+
+
+def test_pages_that_are_too_large_are_split_batch_by_batch(monkeypatch: pytest.MonkeyPatch, small_pages: None) -> None:
+    paged = Paged()
+    store = paged.store = Counting()
+    paged.open()
+    at_random = random.Random(0)
+    for _ in range(3):
+        paged.batch(at_random, 2000, 1000)
+    pages = paged.shape["pages"]
+    # As if the slots had become four times as large.
+    monkeypatch.setattr(slot_pages, "PAGE_BYTES", paged.shape["bytes"] // pages // 4)
+    for number in range(pages):
+        store.read.clear()
+        paged.batch(at_random, 1, 1000)
+        assert sum(store.read.values()) <= 8, number
+    assert 3 * pages <= paged.shape["pages"]
+    assert len(paged.stored()) == paged.table.entries == len(paged.expected)
+
+
+def test_wide_slots_have_pages_of_their_own_from_the_start() -> None:
+    store, shape = MemoryStore(), dict[str, Any]()
+    table = SlotTable([LONG], [SlotColumn("text", pa.string(), object, None)])
+    table.attach(b"t", store, shape)
+    pager = SlotPager(memory=1)
+    pager.add(table)
+    slots = table.slots([pa.array(range(1000))])
+    table.values[0][slots] = "x" * 2000
+    table.put(slots)
+    store.write(pager.changes())
+    assert max(map(len, store.content.values())) < 2 * slot_pages.PAGE_BYTES
+
+
+def test_long_chains_are_found_as_short_ones_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = SlotTable([pa.string()], [], [LONG])
+    keys = pa.array(random.Random(2).choices(["a", "b", "b", "b", None], k=300))
+    table.slots([keys, pa.array(range(300))])
+    asked = [pa.array(["b", "x", None, "a", "b"])]
+    short = [found.tolist() for found in chains.Chains(table, [pa.string()]).matches(asked, 5)]
+    monkeypatch.setattr(chains, "LONG", 100)
+    long = [found.tolist() for found in chains.Chains(table, [pa.string()]).matches(asked, 5)]
+    assert long == short
+    assert len(short[0]) > 300
 
 
 def test_a_damaged_page_is_told() -> None:
