@@ -16,7 +16,17 @@ from firesteel.table.sql.statement_secrets import masked_statement
 from firesteel.table.sql.statements import CreateTable
 from firesteel.table.sql.tokens import TokenKind, tokenize
 from firesteel.table.table_drafts import draft_of_statement, drafted, is_source_watermark
-from firesteel.table.types.data_types import MAX_LENGTH, DataType, VarBinaryType, VarCharType
+from firesteel.table.types.data_types import (
+    ArrayType,
+    DataType,
+    LocalZonedTimestampType,
+    MapType,
+    MultisetType,
+    RowField,
+    RowType,
+    VarBinaryType,
+    VarCharType,
+)
 
 __all__ = ["declared_table", "quoted_columns", "show_create", "shown_options", "table_plan"]
 
@@ -53,12 +63,33 @@ def _over_scan(expression: Expression, computed: tuple[Expression, ...]) -> Expr
 
 
 def _sql_type(kind: DataType) -> str:
-    text = str(kind)
-    if isinstance(kind, VarCharType) and kind.length == MAX_LENGTH:
-        return text.replace("STRING", f"VARCHAR({MAX_LENGTH})")
-    if isinstance(kind, VarBinaryType) and kind.length == MAX_LENGTH:
-        return text.replace("BYTES", f"VARBINARY({MAX_LENGTH})")
-    return text
+    """A type without the short names, as Flink prints it in statements.
+
+    >>> from firesteel.table.types import DataTypes
+    >>> _sql_type(DataTypes.ARRAY(DataTypes.STRING()))
+    'ARRAY<VARCHAR(2147483647)>'
+    """
+    text = _long_name(kind)
+    return text if kind.is_nullable else f"{text} NOT NULL"
+
+
+def _long_name(kind: DataType) -> str:
+    if isinstance(kind, VarCharType | VarBinaryType):
+        return f"{kind.type_name()}({kind.length})"
+    if isinstance(kind, LocalZonedTimestampType):
+        return f"TIMESTAMP({kind.precision}) WITH LOCAL TIME ZONE"
+    if isinstance(kind, ArrayType | MultisetType):
+        return f"{kind.type_name()}<{_sql_type(kind.element_type)}>"
+    if isinstance(kind, MapType):
+        return f"MAP<{_sql_type(kind.key_type)}, {_sql_type(kind.value_type)}>"
+    if isinstance(kind, RowType):
+        return f"ROW<{', '.join(map(_field, kind.fields))}>"
+    return kind.sql
+
+
+def _field(field: RowField) -> str:
+    name = field.name.replace("`", "``")
+    return f"`{name}` {_sql_type(field.data_type)}"
 
 
 def _quoted(text: str) -> str:

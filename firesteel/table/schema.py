@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from firesteel.errors import ProgramError, short_repr
 from firesteel.table.expression import Expression
 from firesteel.table.resolved_schema import ComputedColumn, MetadataColumn, ResolvedSchema
-from firesteel.table.sql.parser import Parser, parse_expression
+from firesteel.table.sql.parser import parse_expression
 from firesteel.table.sql.syntax import Node
+from firesteel.table.sql.type_parser import parse_type
 from firesteel.table.table_drafts import ColumnDraft, TableDraft, WatermarkDraft
 from firesteel.table.types.data_types import DataType, RowType
 
@@ -21,10 +22,7 @@ def data_type_of(kind: DataType | str) -> DataType:
         return kind
     if not isinstance(kind, str):
         raise ProgramError(f"A column's type is a DataType or its text, got {short_repr(kind, 60)}.")
-    parser = Parser(kind)
-    found = parser.data_type()
-    parser.end()
-    return found
+    return parse_type(kind)
 
 
 def _node(expression: str | Expression, what: str) -> tuple[Node, str]:

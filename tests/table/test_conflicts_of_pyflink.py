@@ -1,9 +1,11 @@
 """ON CONFLICT, and what is refused without it: what PyFlink 2.3 printed for the same INSERTs, or said
 (``tools/record_inserts.py``). There is a watermark after each row, as in Flink's SQL."""
 
+import contextlib
 import json
 import sqlite3
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -105,20 +107,49 @@ def test_batch_mode_writes_rows_as_they_are(capfd: pytest.CaptureFixture[str]) -
     assert sorted(capfd.readouterr().out.split("\n"))[1:] == ["+I[a, 1]", "+I[a, 2]"]
 
 
-def test_what_has_no_effect_is_told(tmp_path: Path) -> None:
+DATABASE = """
+    CREATE TABLE stored (k STRING, v BIGINT, PRIMARY KEY (k) NOT ENFORCED) WITH (
+        'connector' = 'jdbc', 'url' = 'jdbc:sqlite:{file}', 'table-name' = 'stored')
+"""
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """With a table stored (k, v), which overwrites by k."""
+    with contextlib.closing(sqlite3.connect(tmp_path / "stored.db")) as connection:
+        connection.execute("CREATE TABLE stored (k TEXT PRIMARY KEY, v INTEGER)")
+        yield connection
+
+
+@pytest.mark.parametrize(
+    ("clause", "setting", "first_stays"),
+    [
+        ("", "AUTO", False),
+        ("DEDUPLICATE", "AUTO", False),
+        ("NOTHING", "AUTO", True),
+        ("NOTHING", "NONE", False),
+        ("", "FORCE", False),
+    ],
+)
+def test_rows_that_are_given_once_meet_in_a_table_that_overwrites(
+    database: sqlite3.Connection, tmp_path: Path, clause: str, setting: str, first_stays: bool
+) -> None:
+    """In PyFlink 2.3 NOTHING and ERROR have the plan of a query that changes its rows: upsertMaterialize=[true]."""
+    env = tables({"settings": {"table.exec.sink.upsert-materialize": setting}})
+    env.execute_sql(DATABASE.format(file=tmp_path / "stored.db"))
+    said = f"ON CONFLICT DO {clause}" if clause else ""
+    env.execute_sql(f"INSERT INTO stored SELECT k, n FROM l {said}").wait()
+    rows = dict(database.execute("SELECT * FROM stored").fetchall())
+    assert rows == ({"a": 0, "b": 1, "c": 3} if first_stays else {"a": 5, "b": 4, "c": 3})
+
+
+def test_rows_that_are_given_once_may_not_meet(database: sqlite3.Connection, tmp_path: Path) -> None:
     env = tables({})
-    env.execute_sql(f"""
-        CREATE TABLE stored (k STRING, v BIGINT, PRIMARY KEY (k) NOT ENFORCED) WITH (
-            'connector' = 'jdbc', 'url' = 'jdbc:sqlite:{tmp_path / "stored.db"}', 'table-name' = 'stored')
-    """)
-    with sqlite3.connect(tmp_path / "stored.db") as database:
-        database.execute("CREATE TABLE stored (k TEXT PRIMARY KEY, v INTEGER)")
-    with pytest.warns(UserWarning, match="ON CONFLICT DO NOTHING has no effect, as in Flink"):
-        env.execute_sql("INSERT INTO stored SELECT k, n FROM l ON CONFLICT DO NOTHING").wait()
-    env.get_config().set("table.exec.sink.upsert-materialize", "FORCE")
-    env.execute_sql("INSERT INTO stored SELECT k, n + 100 FROM l ON CONFLICT DO NOTHING").wait()
-    rows = dict(sqlite3.connect(tmp_path / "stored.db").execute("SELECT * FROM stored").fetchall())
-    assert rows == {"a": 100, "b": 101, "c": 103}
+    env.execute_sql(DATABASE.format(file=tmp_path / "stored.db"))
+    with pytest.raises(FiresteelError, match=r"stored: two rows have the same primary key \(k="):
+        env.execute_sql("INSERT INTO stored SELECT k, n FROM l ON CONFLICT DO ERROR").wait()
+    env.execute_sql("INSERT INTO stored SELECT k, n FROM l WHERE n BETWEEN 1 AND 3 ON CONFLICT DO ERROR").wait()
+    assert dict(database.execute("SELECT * FROM stored").fetchall()) == {"a": 2, "b": 1, "c": 3}
 
 
 def test_a_plan_says_what_becomes_of_conflicts() -> None:

@@ -24,6 +24,7 @@ from firesteel.table.sql.syntax import (
     TableName,
 )
 from firesteel.table.sql.tokens import tokenize
+from firesteel.table.sql.type_parser import parse_type
 
 STATEMENTS = [
     "SELECT k, COUNT(*), SUM(v) FILTER (WHERE v > 1) AS s FROM t AS x WHERE a BETWEEN 1 AND 2 AND b NOT IN (1, 2)"
@@ -177,6 +178,22 @@ def test_strings_and_names_keep_what_stands_between_quotes() -> None:
     assert parse_expression("'it''s' ' not'") == Constant("string", "it's not", span=Span(0, 0))
     assert parse_expression("`a ``b`.`C`") == Name(("a `b", "C"), span=Span(0, 0))
     assert parse_expression("U&'\\00e4'") == Constant("string", "ä", span=Span(0, 0))
+
+
+def test_names_may_have_dollars() -> None:
+    assert parse_expression("$t$1.a$") == Name(("$t$1", "a$"), span=Span(0, 0))
+    # In a pattern the sign alone is the end of the partition.
+    assert [str(token) for token in tokenize("(^ A $)")][:5] == ["(", "^", "A", "$", ")"]
+
+
+def test_texts_and_bytes_without_a_length_have_no_bound() -> None:
+    table = parse("CREATE TABLE t (a VARCHAR, b VARBINARY, c ARRAY<VARCHAR>, d CHAR, e BINARY, f CHARACTER VARYING)")
+    assert isinstance(table, CreateTable)
+    assert [str(column.type) for column in table.columns] == [
+        *("STRING", "BYTES", "ARRAY<STRING>", "CHAR(1)", "BINARY(1)", "STRING"),
+    ]
+    # Where a program hands over a type, PyFlink reads it by other rules.
+    assert str(parse_type("ROW<a VARCHAR, b VARBINARY>")) == "ROW<`a` VARCHAR(1), `b` VARBINARY(1)>"
 
 
 @pytest.mark.parametrize(

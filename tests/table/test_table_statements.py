@@ -51,6 +51,29 @@ def test_like_takes_all_and_overwrites_options(base: TableEnvironment) -> None:
     )
 
 
+def test_types_are_shown_without_their_short_names(env: TableEnvironment) -> None:
+    env.execute_sql("""
+        CREATE TABLE parcels (
+            code VARCHAR, box BYTES NOT NULL, tags ARRAY<STRING>, sizes MAP<STRING, TIMESTAMP_LTZ(3)>,
+            seen MULTISET<BYTES>, sender ROW<`full ``name` STRING NOT NULL, age INT>, sent TIMESTAMP_LTZ(0) NOT NULL
+        ) WITH ('connector' = 'datagen')
+    """)
+    lines = [line.strip().rstrip(",") for line in shown(env, "parcels").splitlines()[1:8]]
+    assert lines == [
+        "`code` VARCHAR(2147483647)",
+        "`box` VARBINARY(2147483647) NOT NULL",
+        "`tags` ARRAY<VARCHAR(2147483647)>",
+        "`sizes` MAP<VARCHAR(2147483647), TIMESTAMP(3) WITH LOCAL TIME ZONE>",
+        "`seen` MULTISET<VARBINARY(2147483647)>",
+        "`sender` ROW<`full ``name` VARCHAR(2147483647) NOT NULL, `age` INT>",
+        "`sent` TIMESTAMP(0) WITH LOCAL TIME ZONE NOT NULL",
+    ]
+    again = shown(env, "parcels")
+    env.execute_sql("DROP TABLE parcels")
+    env.execute_sql(again)
+    assert shown(env, "parcels") == again
+
+
 def test_like_leaves_out_what_is_excluded(base: TableEnvironment) -> None:
     base.execute_sql("CREATE TABLE other WITH ('connector' = 'print') LIKE base (EXCLUDING ALL)")
     assert columns(base, "other") == [("id", "BIGINT"), ("at", "TIMESTAMP(3)")]

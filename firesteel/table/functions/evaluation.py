@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from firesteel.table.functions.registry import Datum, find
-from firesteel.table.logical.expressions import Call, Expression, InputRef, Literal, UserCall
+from firesteel.table.logical.expressions import Call, Expression, InputRef, Literal, Subquery, UserCall, parts_of
 from firesteel.table.types.arrow import arrow_type
 from firesteel.table.types.data_types import DataType
 
-__all__ = ["EvaluationContext", "Evaluator", "as_array", "can_fail", "evaluate", "is_deterministic"]
+__all__ = ["EvaluationContext", "Evaluator", "as_array", "can_fail", "evaluate", "folded", "is_deterministic"]
 
 
 @dataclass
@@ -50,6 +50,21 @@ def evaluate(expression: Expression, batch: pa.RecordBatch) -> pa.Array:
     [2, None, 6]
     """
     return _evaluator((expression,)).columns(batch)[0]
+
+
+def folded(expression: Expression) -> Expression:
+    """The value of an expression that reads no column and is the same whenever it is computed; others as they are.
+
+    >>> from firesteel.table.types import DataTypes
+    >>> two = Literal(2, DataTypes.INT(False))
+    >>> folded(Call("*", (two, two), DataTypes.INT(False))).value
+    4
+    """
+    if isinstance(expression, Literal) or not is_deterministic(expression):
+        return expression
+    if any(isinstance(part, InputRef | UserCall | Subquery) for part in parts_of(expression)):
+        return expression
+    return Literal(evaluate(expression, pa.record_batch({"one": [0]}))[0].as_py(), expression.type)
 
 
 class Evaluator:

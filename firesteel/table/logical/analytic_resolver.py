@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from firesteel.table.functions.binding import cast_to
+from firesteel.table.functions.evaluation import folded
 from firesteel.table.logical.analytic_windows import RANKING, AnalyticWindow, Frame, Offset
 from firesteel.table.logical.expression_resolver import ExpressionResolver
 from firesteel.table.logical.expressions import AggregateCall, Expression, InputRef, Literal, rewrite
@@ -138,7 +139,7 @@ class AnalyticResolver(OverResolver):
         node, side = bound
         if node is None:
             return 0 if side == "CURRENT ROW" else None
-        found = ExpressionResolver(Scope([]), self.text).resolve(node)
+        found = folded(ExpressionResolver(Scope([]), self.text).resolve(node))
         if not isinstance(found, Literal) or found.value is None:
             raise self.invalid(node, "A frame is bounded by a constant.")
         value: Offset

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from firesteel.table.functions.aggregates import AGGREGATES, aggregate_type
 from firesteel.table.functions.binding import FunctionError, cast_to
-from firesteel.table.functions.evaluation import Evaluator
+from firesteel.table.functions.evaluation import Evaluator, folded
 from firesteel.table.logical.expression_resolver import ExpressionResolver
 from firesteel.table.logical.expressions import AggregateCall, Expression, InputRef, Literal, columns_of, rewrite
 from firesteel.table.logical.first_rows import extended, place_of
@@ -142,7 +142,7 @@ class OverResolver(ExpressionResolver):
             return frame.rows, None
         if not frame.rows:
             return False, milliseconds_of(start, "RANGE ... PRECEDING", self.text)
-        count = ExpressionResolver(Scope([]), self.text).resolve(start)
+        count = folded(ExpressionResolver(Scope([]), self.text).resolve(start))
         if not isinstance(count, Literal) or not isinstance(count.value, int) or count.value < 0:
             raise self.invalid(start, "ROWS ... PRECEDING takes a number of rows.")
         return True, count.value
@@ -216,7 +216,7 @@ class OverResolver(ExpressionResolver):
         kind: DataType = args[0].type.nullable()
         offset, default = 1, None
         if len(args) > 1:
-            back = args[1]
+            back = folded(args[1])
             if not isinstance(back, Literal) or not isinstance(back.type, IntegralType) or back.value < 0:
                 raise self.invalid(node.args[1], "LAG takes a constant number of rows.")
             offset = back.value

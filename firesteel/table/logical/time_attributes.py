@@ -13,6 +13,7 @@ from firesteel.table.logical.plan import (
     Correlate,
     Expand,
     Filter,
+    FromChangelog,
     Join,
     LookupJoin,
     OverWindow,
@@ -23,6 +24,7 @@ from firesteel.table.logical.plan import (
     Sort,
     SortOrder,
     TemporalJoin,
+    ToChangelog,
     UnionAll,
     WindowTable,
 )
@@ -80,6 +82,10 @@ def _below(plan: Plan, index: int) -> tuple[Plan, int] | None:
             return None
         width = len(plan.left.names)
         return (plan.left, index) if index < width else (plan.right, index - width)
+    if isinstance(plan, ToChangelog):
+        return (plan.input, index - 1) if index else None
+    if isinstance(plan, FromChangelog):
+        return plan.input, index if index < plan.place else index + 1
     if isinstance(plan, Correlate):
         return (plan.input, plan.kept[index]) if index < len(plan.kept) else None
     if isinstance(plan, WindowTable):

@@ -47,6 +47,8 @@ def window_table(
         if parameter not in given or parameter not in parameters:
             raise invalid(call, f"{name} takes {', '.join(parameters)}; {parameter} is missing or unknown.")
     data, column = given["DATA"], given["TIMECOL"]
+    if isinstance(data, syntax.Subquery):
+        data = syntax.TableArgument(data.query, span=data.span)
     if not isinstance(data, syntax.TableArgument):
         meant = data if isinstance(data, syntax.Name) else "t"
         raise invalid(data, f"{name} takes a table first, which is written TABLE {meant}.")

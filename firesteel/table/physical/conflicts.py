@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from enum import Enum
 
@@ -47,15 +46,8 @@ def resolution(
         return None
     if materialize is _Materialize.FORCE:
         return chosen or OnConflict.DEDUPLICATE
-    if inserts_only:
-        if chosen is not None:
-            warnings.warn(
-                f"ON CONFLICT DO {chosen.value} has no effect, as in Flink: the query gives each row once and takes "
-                f"none back, and a later row takes the place of an earlier one of its key in {path}. "
-                f"{MATERIALIZE} = FORCE looks at such rows, too.",
-                UserWarning,
-                stacklevel=2,
-            )
+    if inserts_only and chosen in (None, OnConflict.DEDUPLICATE):
+        # A later row takes the place of an earlier one of its key: nothing has to be known of those before.
         return None
     names = [column.name for column in table.writable]
     primary = frozenset(map(names.index, table.primary_key))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
+from firesteel.table.sql.source import Span
 from firesteel.table.sql.syntax import (
     Cast,
     Constant,
@@ -17,6 +18,7 @@ from firesteel.table.sql.syntax import (
     Over,
     Query,
     Star,
+    Subquery,
     Symbol,
     TableArgument,
     WindowFrame,
@@ -72,6 +74,8 @@ _JSON = frozenset(
 
 class CallParser(TypeParser):
     """Reads calls."""
+
+    endless = True
 
     @abstractmethod
     def expression(self, strength: int = 0) -> Node:
@@ -244,7 +248,7 @@ class CallParser(TypeParser):
         if self.is_word("TABLE"):
             return self._table_argument()
         if self.is_sign("(") and self.peek().upper in ("SELECT", "WITH", "VALUES"):
-            return self.expression()
+            return self._rows_by_key(start)
         if self.token.upper in ("SELECT", "WITH") and self.is_kind(TokenKind.WORD):
             return TableArgument(self.query(), span=self.since(start))
         return self.expression()
@@ -257,6 +261,16 @@ class CallParser(TypeParser):
             self.expect_sign(")")
         else:
             table = self.name("the name of a table")
+        return self._arranged(table, start)
+
+    def _rows_by_key(self, start: Span) -> Node:
+        """A query, which is a table if PARTITION BY follows, else a value."""
+        query = self.expression()
+        if isinstance(query, Subquery) and self.is_word("PARTITION"):
+            return self._arranged(query.query, start)
+        return query
+
+    def _arranged(self, table: Node, start: Span) -> Node:
         partition: tuple[Node, ...] = ()
         if self.word("PARTITION", "BY"):
             partition = self._partition()

@@ -60,6 +60,7 @@ _SIZED: dict[str, Callable[[int], DataType]] = {
     "BINARY": BinaryType,
     "VARBINARY": VarBinaryType,
 }
+_ENDLESS = ("VARCHAR", "VARBINARY")
 _NAMES = [
     *_PLAIN,
     *_SIZED,
@@ -90,6 +91,10 @@ _OTHER_TYPES = {
 
 class TypeParser(Cursor):
     """Reads types."""
+
+    endless = False
+    """Whether VARCHAR and VARBINARY without a length have no bound, as in SQL; else it is 1, as where a program
+    hands over the text of a type."""
 
     def data_type(self) -> DataType:
         """A type with its nullability, and the postfix forms ``INT ARRAY`` and ``INT MULTISET``."""
@@ -138,7 +143,7 @@ class TypeParser(Cursor):
         if name in ("CHAR", "CHARACTER") and self.word("VARYING"):
             name = "VARCHAR"
         if name in _SIZED:
-            return _SIZED[name](self._size(1))
+            return _SIZED[name](self._size(MAX_LENGTH if self.endless and name in _ENDLESS else 1))
         if name in ("DECIMAL", "NUMERIC", "DEC"):
             return self._decimal()
         if name == "TIME":
