@@ -272,11 +272,24 @@ class SortedReference:
         found = []
         for at, row in enumerate(self._rows):
             same = [other for other in self._rows if other[0] == row[0]]
+            own = sum(other[0] == row[0] for other in self._rows[:at])
             place = sum(other[0] == row[0] for other in self._rows[: at + 1])
             if not self._spec.rows:
                 place = sum(not self._ordered(row) < self._ordered(other) for other in same)
-            found.append((*row, *(result(call, same[:place]) for call in self._spec.calls)))
+            found.append((*row, *(self._result(call, same, own, place) for call in self._spec.calls)))
         return found
+
+    def _result(self, call: AggregateCall, rows: list[Any], own: int, end: int) -> Any:
+        """``own`` is the place of the row among those of its key, in order."""
+        if call.function == "LAG":
+            back = own - call.options[0]
+            return rows[back][call.argument or 0] if back >= 0 else call.options[1]
+        smaller = [self._ordered(row) for row in rows if self._ordered(row) < self._ordered(rows[own])]
+        if call.function == "RANK":
+            return len(smaller) + 1
+        if call.function == "DENSE_RANK":
+            return len(set(smaller)) + 1
+        return result(call, rows[:end])
 
     @property
     def table(self) -> Counter[tuple[Any, ...]]:
@@ -303,6 +316,10 @@ def test_another_order_than_that_of_time(rows: bool, data: list[Any], cut: int) 
         AggregateCall("MAX", 2, pa.float64()),
         AggregateCall("COUNT", 1, LONG, distinct=True),
         AggregateCall("FIRST_VALUE", 2, pa.float64()),
+        AggregateCall("RANK", 1, LONG),
+        AggregateCall("DENSE_RANK", 1, LONG),
+        AggregateCall("LAG", 2, pa.float64(), options=(1, None)),
+        AggregateCall("LAG", 1, LONG, options=(2, -7)),
     )
     fields = [pa.field(f"r{n}", call.type) for n, call in enumerate(calls)]
     spec = SortedOver((0,), (Order(1),), calls, schema, pa.schema([*schema, *fields]), rows)

@@ -11,7 +11,7 @@ from firesteel.table.functions.aggregates import AGGREGATES, aggregate_type
 from firesteel.table.functions.binding import FunctionError, cast_to
 from firesteel.table.functions.evaluation import Evaluator, folded
 from firesteel.table.logical.expression_resolver import ExpressionResolver
-from firesteel.table.logical.expressions import AggregateCall, Expression, InputRef, Literal, columns_of, rewrite
+from firesteel.table.logical.expressions import AggregateCall, Call, Expression, InputRef, Literal, columns_of, rewrite
 from firesteel.table.logical.first_rows import extended, place_of
 from firesteel.table.logical.plan import OverWindow, Plan, RowNumber, SortedWindow, SortOrder
 from firesteel.table.logical.ranking import order_columns
@@ -116,17 +116,22 @@ class OverResolver(ExpressionResolver):
         for item in window.order:
             last = item.descending if item.nulls_last is None else item.nulls_last
             order.append((self.resolve(item.expression), item.descending, last))
-        times = [isinstance(each, InputRef) and time_attribute(self._input, each.index) for each, _, _ in order]
+        times = [self._time(each) for each, _, _ in order]
         if any(times) and len(order) > 1:
             raise self.invalid(window.order[1], "OVER of a stream is in the order of one time attribute alone.")
         if any(times) and window.order[0].descending:
             raise self.invalid(window.order[0], "OVER of a stream is in ascending order of time.")
         partition = tuple(self.resolve(key) for key in window.partition)
         rows, preceding = self._bounds(window.frame, name)
-        if not any(times) and (preceding is not None or name in ("RANK", "DENSE_RANK", "LAG")):
+        if not any(times) and preceding is not None:
             message = f"{name} with such a window is in the order of a time attribute: WATERMARK FOR, or PROCTIME()."
             raise self.invalid(window.order[0], message)
         return _Frame(partition, tuple(order), any(times), rows, preceding)
+
+    def _time(self, expression: Expression) -> bool:
+        if isinstance(expression, InputRef):
+            return time_attribute(self._input, expression.index) is not None
+        return isinstance(expression, Call) and expression.function == "PROCTIME"
 
     def _bounds(self, frame: syntax.WindowFrame | None, name: str) -> tuple[bool, int | None]:
         if frame is None:

@@ -27,6 +27,9 @@ __all__ = ["SortedOverOperator"]
 Array = npt.NDArray[Any]
 Results = list[tuple[Any, ...]]
 
+_BY_PLACE = ("RANK", "DENSE_RANK", "LAG")
+"""Functions whose results are a matter of the row's place alone."""
+
 
 @handles(SortedOver)
 class SortedOverOperator(StreamOperator[SortedOver]):
@@ -39,10 +42,11 @@ class SortedOverOperator(StreamOperator[SortedOver]):
         columns = [RowLists.of(spec.input, spec.order), SlotColumn("results", None, object, None)]
         self._table = SlotTable(key_types, columns)
         context.keep_columns("partitions", self._table)
-        self._accumulators = [
-            accumulator_of(call, None if call.argument is None else spec.input.field(call.argument).type, False)
+        self._accumulators = {
+            call: accumulator_of(call, None if call.argument is None else spec.input.field(call.argument).type, False)
             for call in spec.calls
-        ]
+            if call.function not in _BY_PLACE
+        }
         self._out: list[tuple[int, tuple[Any, ...]]] = []
 
     def process(self, records: Records) -> None:
@@ -108,15 +112,16 @@ class SortedOverOperator(StreamOperator[SortedOver]):
         if not entries:
             return []
         count = len(entries)
-        frame = np.arange(count)
-        if not self.spec.rows:
-            # Up to the last one of the same order.
-            last = [at + 1 == count or entries[at][0] != entries[at + 1][0] for at in range(count)]
-            ends = np.flatnonzero(last)
-            frame = ends[np.cumsum(last) - last]
+        last = np.array([at + 1 == count or entries[at][0] != entries[at + 1][0] for at in range(count)], bool)
+        # With RANGE up to the last one of the same order.
+        frame = np.arange(count) if self.spec.rows else np.flatnonzero(last)[np.cumsum(last) - last]
         segments = Segments(np.zeros(1, np.int64), count)
         columns = []
-        for call, accumulator in zip(self.spec.calls, self._accumulators, strict=True):
+        for call in self.spec.calls:
+            if call.function in _BY_PLACE:
+                columns.append(_by_place(call, entries, last))
+                continue
+            accumulator = self._accumulators[call]
             base = [column.fresh(1) for column in accumulator.columns]
             states = accumulator.run(segments, self._rows(call, accumulator, entries), base)
             values = accumulator.result(states).map(lambda content: content[frame])
@@ -143,3 +148,17 @@ class SortedOverOperator(StreamOperator[SortedOver]):
             column = call.filter
             counted &= np.array([row[column] is True for _, row in entries], bool)
         return Rows(values.content, counted.astype(np.int8))
+
+
+def _by_place(call: AggregateCall, entries: list[Entry], last: npt.NDArray[np.bool_]) -> list[Any]:
+    """The results of one of these functions. ``last`` tells which rows are the last ones of the same order."""
+    if call.function == "LAG":
+        offset, default = call.options
+        at = cast(int, call.argument)
+        given = [row[at] for _, row in entries]
+        return [given[place - offset] if place >= offset else default for place in range(len(entries))]
+    before = np.cumsum(last) - last
+    if call.function == "RANK":
+        before = np.concatenate(([0], np.flatnonzero(last) + 1))[before]
+    found: list[Any] = (before + 1).tolist()
+    return found
