@@ -142,6 +142,56 @@ def test_sql(env: TableEnvironment) -> None:
     ]
 
 
+def test_what_the_table_computes_is_worked_out_of_the_answers(env: TableEnvironment) -> None:
+    env.execute_sql("""
+        CREATE TABLE shades (
+            id BIGINT, colour STRING, shade AS CONCAT('dark ', COALESCE(colour, 'none')), twice AS id * 2
+        ) WITH ('connector' = 'colours')
+    """)
+    join = "JOIN shades FOR SYSTEM_TIME AS OF o.at AS c ON o.n = c.id"
+    assert rows_of(env, f"SELECT o.word, c.shade FROM orders AS o {join} AND c.twice > 2") == [
+        ("w2", "dark blue"),
+        ("w2", "dark navy"),
+        ("w4", "dark green"),
+    ]
+    # Where there is no answer, nothing is computed of it.
+    assert rows_of(env, f"SELECT o.word, c.shade, c.twice FROM orders AS o LEFT {join} AND c.shade <> 'dark navy'") == [
+        ("w1", "dark red", 2),
+        ("w2", "dark blue", 4),
+        ("w3", None, None),
+        ("w4", "dark green", 8),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["", "LEFT"])
+def test_a_view_of_columns_and_conditions_is_looked_up(env: TableEnvironment, kind: str) -> None:
+    query = f"""
+        WITH bright AS (SELECT UPPER(colour) AS name, id AS number FROM colours WHERE colour <> 'navy')
+        SELECT o.word, b.name FROM orders AS o
+        {kind} JOIN bright FOR SYSTEM_TIME AS OF o.at AS b ON o.n = b.number AND b.name <> 'RED'
+    """
+    without = [("w1", None), ("w3", None)] if kind else []
+    assert rows_of(env, query) == sorted([("w2", "BLUE"), ("w4", "GREEN"), *without])
+    assert ASKED == [[1, 2, 3, 4]]
+
+
+def test_a_constant_is_a_key_too(env: TableEnvironment) -> None:
+    join = "JOIN colours FOR SYSTEM_TIME AS OF o.at AS c ON"
+    assert rows_of(env, f"SELECT o.word, c.colour FROM orders AS o {join} c.id = 2 AND o.word > 'w3'") == [
+        ("w4", "blue"),
+        ("w4", "navy"),
+    ]
+    assert ASKED[-1] == [2]
+
+
+def test_a_cast_that_makes_values_equal_is_no_key(env: TableEnvironment) -> None:
+    join = "JOIN colours FOR SYSTEM_TIME AS OF o.at AS c ON"
+    query = f"SELECT o.word, c.colour FROM orders AS o {join} c.id = 4 AND CAST(c.id AS BOOLEAN) = (o.n > 3)"
+    assert rows_of(env, query) == [("w4", "green")]
+    with pytest.raises(SqlError, match="A lookup needs a condition"):
+        env.execute_sql(f"SELECT o.word FROM orders AS o {join} CAST(c.id AS TINYINT) = o.n")
+
+
 def test_a_hint_asks_again(env: TableEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(lookups._LOOKUPS, "colours", lambda table, path: Colours(misses=1))
     hint = "LOOKUP('table' = 'c', 'retry-predicate' = 'lookup_miss', 'retry-strategy' = 'fixed_delay'"
@@ -156,7 +206,8 @@ def test_a_hint_asks_again(env: TableEnvironment, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("JOIN orders FOR SYSTEM_TIME AS OF o.at AS c ON o.n = c.n", "not a view"),
+        ("JOIN orders FOR SYSTEM_TIME AS OF o.at AS c ON o.n = c.n", "cannot be asked for keys"),
+        ("JOIN counts FOR SYSTEM_TIME AS OF o.at AS c ON o.n = c.n", "not a view of more than"),
         ("JOIN colours FOR SYSTEM_TIME AS OF o.at AS c ON o.n < c.id", "A lookup needs a condition"),
         ("JOIN colours FOR SYSTEM_TIME AS OF o.n AS c ON o.n = c.id", "takes a time attribute"),
         ("RIGHT JOIN colours FOR SYSTEM_TIME AS OF o.at AS c ON o.n = c.id", "INNER or LEFT"),
@@ -167,6 +218,7 @@ def test_a_hint_asks_again(env: TableEnvironment, monkeypatch: pytest.MonkeyPatc
 )
 def test_what_cannot_be_looked_up_is_refused(env: TableEnvironment, query: str, expected: str) -> None:
     env.execute_sql("CREATE TABLE plain (id BIGINT) WITH ('connector' = 'datagen')")
+    env.execute_sql("CREATE VIEW counts AS SELECT id, COUNT(*) AS n FROM colours GROUP BY id")
     env.execute_sql("CREATE TABLE full_cache (id BIGINT) WITH ('connector' = 'colours', 'lookup.cache' = 'FULL')")
     options = "'lookup.cache' = 'partial', 'lookup.partial-cache.max-rows' = 'many'"
     env.execute_sql(f"CREATE TABLE bad_cache (id BIGINT) WITH ('connector' = 'colours', {options})")
