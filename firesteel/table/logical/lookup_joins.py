@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from firesteel.table.catalog.tables import DeclaredTable
 from firesteel.table.functions.binding import bind, cast_to
 from firesteel.table.functions.evaluation import folded
 from firesteel.table.logical.expressions import Call, Expression, InputRef, Literal, columns_of, rewrite, shifted
@@ -86,7 +85,7 @@ def _table_of(right: Plan) -> tuple[Scan, list[Expression], list[Expression]]:
             columns = [_substituted(each, below) for each in columns]
             filters = [_substituted(each, below) for each in filters]
         right = right.input
-    if not isinstance(right, Scan) or not isinstance(right.table, DeclaredTable):
+    if not isinstance(right, Scan):
         raise TemporalJoinError(
             "With PROCTIME() the joined table is one of a connector that can look up keys, not a view of more than "
             "its columns and conditions on them. Views have versions: join them at an event time."

@@ -112,7 +112,7 @@ class SortedOverOperator(StreamOperator[SortedOver]):
         if not entries:
             return []
         count = len(entries)
-        last = np.array([at + 1 == count or entries[at][0] != entries[at + 1][0] for at in range(count)], bool)
+        last: Array = np.array([at + 1 == count or entries[at][0] != entries[at + 1][0] for at in range(count)], bool)
         # With RANGE up to the last one of the same order.
         frame = np.arange(count) if self.spec.rows else np.flatnonzero(last)[np.cumsum(last) - last]
         segments = Segments(np.zeros(1, np.int64), count)
@@ -150,15 +150,16 @@ class SortedOverOperator(StreamOperator[SortedOver]):
         return Rows(values.content, counted.astype(np.int8))
 
 
-def _by_place(call: AggregateCall, entries: list[Entry], last: npt.NDArray[np.bool_]) -> list[Any]:
+def _by_place(call: AggregateCall, entries: list[Entry], last: Array) -> list[Any]:
     """The results of one of these functions. ``last`` tells which rows are the last ones of the same order."""
     if call.function == "LAG":
         offset, default = call.options
         at = cast(int, call.argument)
         given = [row[at] for _, row in entries]
         return [given[place - offset] if place >= offset else default for place in range(len(entries))]
-    before = np.cumsum(last) - last
+    ends = np.flatnonzero(last)
+    before: Array = np.cumsum(last) - last
     if call.function == "RANK":
-        before = np.concatenate(([0], np.flatnonzero(last) + 1))[before]
+        before = np.concatenate((np.zeros(1, np.int64), ends + 1))[before]
     found: list[Any] = (before + 1).tolist()
     return found
