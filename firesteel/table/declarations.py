@@ -8,13 +8,13 @@ from dataclasses import replace
 from firesteel.common.secret import is_secret_key, without_url_secrets
 from firesteel.connectors.jdbc.address import has_password, shown
 from firesteel.table.catalog.tables import CatalogObject, ColumnDefinition, DeclaredTable, View
+from firesteel.table.expression_layout import quoted_columns
 from firesteel.table.logical.expression_resolver import ExpressionResolver
 from firesteel.table.logical.expressions import Expression, InputRef, rewrite
 from firesteel.table.logical.plan import Plan, Project, Scan
 from firesteel.table.logical.scope import Scope
 from firesteel.table.sql.statement_secrets import masked_statement
 from firesteel.table.sql.statements import CreateTable
-from firesteel.table.sql.tokens import TokenKind, tokenize
 from firesteel.table.table_drafts import draft_of_statement, drafted, is_source_watermark
 from firesteel.table.types.data_types import (
     ArrayType,
@@ -28,7 +28,7 @@ from firesteel.table.types.data_types import (
     VarCharType,
 )
 
-__all__ = ["declared_table", "quoted_columns", "show_create", "shown_options", "table_plan"]
+__all__ = ["declared_table", "show_create", "shown_options", "table_plan"]
 
 
 def declared_table(statement: CreateTable, text: str) -> DeclaredTable:
@@ -153,27 +153,3 @@ def _column_line(column: ColumnDefinition, names: Sequence[str]) -> str:
             line += " METADATA" + (f" FROM {_quoted(column.metadata)}" if column.metadata != column.name else "")
             line += " VIRTUAL" if column.virtual else ""
     return line + (f" COMMENT {_quoted(column.comment)}" if column.comment else "")
-
-
-_OPERATORS = frozenset(["+", "-", "*", "/", "%", "=", "<>", "!=", "<", ">", "<=", ">=", "||"])
-
-
-def quoted_columns(expression: str, columns: Sequence[str]) -> str:
-    """An expression as Flink shows it: columns in backticks, one space around operators.
-
-    >>> quoted_columns("upper(name)||'name'", ["name"])
-    "upper(`name`) || 'name'"
-    """
-    shown, end, after_value = "", 0, False
-    for token in tokenize(expression)[:-1]:
-        written = expression[token.span.start : token.span.end]
-        is_field = shown.endswith(".") and token.kind in (TokenKind.WORD, TokenKind.QUOTED_NAME)
-        is_call = expression[token.span.end :].lstrip().startswith("(")
-        if is_field or (token.kind is TokenKind.WORD and token.text in columns and not is_call):
-            written = f"`{token.text}`"
-        binary = after_value and written in _OPERATORS
-        if shown and (token.span.start > end or binary) and not shown.endswith(" "):
-            shown += " "
-        shown += f"{written} " if binary or written == "," else written
-        end, after_value = token.span.end, written not in _OPERATORS and written not in ("(", "[", ",")
-    return shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from firesteel.table.catalog.functions import FunctionCatalog, PythonFunction
 from firesteel.table.catalog.manager import CatalogError
+from firesteel.table.functions.aggregates import KNOWN_AGGREGATES
 from firesteel.table.functions.registry import find as find_built_in
 from firesteel.table.functions.user_functions import UserFunction
 from firesteel.table.sql import statements
@@ -31,12 +32,16 @@ def alter_function(statement: statements.AlterFunction, functions: FunctionCatal
     functions.replace(changed.name.parts, python_function(changed, text), statement.if_exists)
 
 
+def _is_built_in(name: str) -> bool:
+    return name in KNOWN_AGGREGATES or find_built_in(name) is not None
+
+
 def described_function(statement: statements.Describe, functions: FunctionCatalog) -> list[tuple[str, str]]:
     """``DESCRIBE FUNCTION f``."""
     parts = statement.name.parts
     found = functions.described(parts)
     if found is None:
-        if len(parts) == 1 and find_built_in(parts[0].upper()) is not None:
+        if len(parts) == 1 and _is_built_in(parts[0].upper()):
             return [("is system function", "true"), ("is temporary", "false")]
         known = functions.names()
         raise CatalogError(f"There is no function {statement.name}.{near_names(parts[-1], known)}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from firesteel.common.types import Row
 from firesteel.table.catalog.tables import CatalogObject, ColumnDefinition, DeclaredTable, View
-from firesteel.table.declarations import quoted_columns, table_plan
+from firesteel.table.declarations import table_plan
+from firesteel.table.expression_layout import quoted_columns
 from firesteel.table.logical.time_attributes import ROWTIME, time_attribute
 from firesteel.table.table_result import TableResult
 from firesteel.table.types.data_types import MAX_LENGTH, BooleanType, RowType, VarCharType

@@ -7,6 +7,7 @@ from typing import Any
 
 from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 from firesteel.table.catalog.functions import FunctionCatalog, definition_of
+from firesteel.table.functions.aggregates import KNOWN_AGGREGATES
 from firesteel.table.functions.registry import names as built_in_names
 from firesteel.table.logical.user_calls import with_user_functions
 from firesteel.table.sql.cursor import Cursor
@@ -53,7 +54,7 @@ class FunctionNames(ABC):
 
     def list_functions(self) -> list[str]:
         """All functions that can be called by their bare names."""
-        built_in = (name.lower() for name in built_in_names() if name[0].isalpha())
+        built_in = (name.lower() for name in (*built_in_names(), *KNOWN_AGGREGATES) if name[0].isalpha())
         return sorted({*self._functions.names(), *built_in})
 
     def create_java_function(self, path: str, function_class_name: str, ignore_if_exists: bool | None = None) -> None:

@@ -186,6 +186,21 @@ def test_names_may_have_dollars() -> None:
     assert [str(token) for token in tokenize("(^ A $)")][:5] == ["(", "^", "A", "$", ")"]
 
 
+def test_a_join_may_begin_with_a_window_function() -> None:
+    read = parse(
+        "SELECT * FROM (TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' HOUR)) AS a JOIN u AS b ON a.x = b.x)"
+    )
+    assert isinstance(read, QueryStatement)
+    assert isinstance(read.query.body, Select)
+    assert isinstance(read.query.body.source, Join)
+
+
+def test_intervals_may_say_how_many_digits_they_have() -> None:
+    plain = parse_expression("INTERVAL '0.111' SECOND")
+    assert parse_expression("INTERVAL '0.111' SECOND(1, 3)") == plain
+    assert str(parse_type("INTERVAL SECOND(1, 3)")) == str(parse_type("INTERVAL SECOND(3)"))
+
+
 def test_texts_and_bytes_without_a_length_have_no_bound() -> None:
     table = parse("CREATE TABLE t (a VARCHAR, b VARBINARY, c ARRAY<VARCHAR>, d CHAR, e BINARY, f CHARACTER VARYING)")
     assert isinstance(table, CreateTable)

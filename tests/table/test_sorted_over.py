@@ -75,6 +75,23 @@ def test_the_clock_orders_rows_as_they_come(prices: TableEnvironment) -> None:
     assert table(prices, query) == {"ink": 9, "cup": 16, "pot": 14}
 
 
+def test_a_number_of_rows_may_be_a_power(prices: TableEnvironment) -> None:
+    query = "SELECT item, COUNT(*) OVER (ORDER BY PROCTIME() ROWS POWER(2, 1) PRECEDING) AS found FROM prices"
+    assert list(table(prices, query).values()) == [1, 2, 3, 3, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        ("COUTN(price)", r"There is no function COUTN. Did you mean COUNT"),
+        ("UPPER(item)", "UPPER is no aggregate, so it has no OVER"),
+    ],
+)
+def test_what_is_no_aggregate_has_no_window(prices: TableEnvironment, function: str, told: str) -> None:
+    with pytest.raises(SqlError, match=told):
+        prices.execute_sql(f"SELECT {function} OVER (ORDER BY price) FROM prices")
+
+
 def test_what_needs_rows_to_come_is_refused(prices: TableEnvironment) -> None:
     with pytest.raises(SqlError, match="LEAD needs rows that have not come yet"):
         prices.execute_sql("SELECT LEAD(item) OVER (ORDER BY price) FROM prices")

@@ -13,6 +13,7 @@ from firesteel.errors import ConfigurationError
 from firesteel.table import TableEnvironment
 from firesteel.table.catalog import CatalogDescriptor
 from firesteel.table.client.submitted_script import SessionScript
+from firesteel.table.expression_layout import quoted_columns
 from firesteel.table.sql import SqlError
 from firesteel.table.sql.errors import NotSupportedError
 from firesteel.table.sql.parser import parse
@@ -72,6 +73,29 @@ def test_types_are_shown_without_their_short_names(env: TableEnvironment) -> Non
     env.execute_sql("DROP TABLE parcels")
     env.execute_sql(again)
     assert shown(env, "parcels") == again
+
+
+@pytest.mark.parametrize(
+    ("written", "printed"),
+    [
+        ("upper ( name )", "UPPER(`name`)"),
+        ("case when id > 1 then 'One' else name end", "CASE WHEN `id` > 1 THEN 'One' ELSE `name` END"),
+        ("id is not null and not id in (1,2)", "`id` IS NOT NULL AND NOT `id` IN (1, 2)"),
+        ("extract(year from at)", "EXTRACT(YEAR FROM `at`)"),
+        ("at - interval '2' hours", "`at` - INTERVAL '2' HOUR"),
+        ("tools.clean_up(name)", "tools.`clean_up`(`name`)"),
+    ],
+)
+def test_expressions_are_shown_as_flink_shows_them(written: str, printed: str) -> None:
+    assert quoted_columns(written, ["id", "name", "at"]) == printed
+
+
+def test_built_in_functions_are_described(env: TableEnvironment) -> None:
+    for name in ("upper", "SUM", "rank"):
+        with env.execute_sql(f"DESCRIBE FUNCTION `{name}`").collect() as found:
+            assert [tuple(row) for row in found] == [("is system function", "true"), ("is temporary", "false")]
+    with env.execute_sql("SHOW FUNCTIONS LIKE 'su%'").collect() as found:
+        assert ["sum"] in [list(row) for row in found]
 
 
 def test_like_leaves_out_what_is_excluded(base: TableEnvironment) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from firesteel.table.functions.aggregates import AGGREGATES, aggregate_type
-from firesteel.table.functions.binding import FunctionError, cast_to
+from firesteel.table.functions.aggregates import AGGREGATES, KNOWN_AGGREGATES, aggregate_type
+from firesteel.table.functions.binding import FunctionError, cast_to, unknown_function
 from firesteel.table.functions.evaluation import Evaluator, folded
+from firesteel.table.functions.registry import find
 from firesteel.table.logical.expression_resolver import ExpressionResolver
 from firesteel.table.logical.expressions import AggregateCall, Call, Expression, InputRef, Literal, columns_of, rewrite
 from firesteel.table.logical.first_rows import extended, place_of
@@ -20,7 +21,7 @@ from firesteel.table.logical.time_attributes import time_attribute
 from firesteel.table.logical.user_calls import fitted_arguments
 from firesteel.table.logical.windows import milliseconds_of
 from firesteel.table.sql import syntax
-from firesteel.table.types.data_types import BigIntType, DataType, IntegralType
+from firesteel.table.types.data_types import BigIntType, DataType, IntegralType, NumericType
 
 __all__ = ["AFTER", "OverResolver"]
 
@@ -148,9 +149,9 @@ class OverResolver(ExpressionResolver):
         if not frame.rows:
             return False, milliseconds_of(start, "RANGE ... PRECEDING", self.text)
         count = folded(ExpressionResolver(Scope([]), self.text).resolve(start))
-        if not isinstance(count, Literal) or not isinstance(count.value, int) or count.value < 0:
+        if not isinstance(count, Literal) or not isinstance(count.type, NumericType) or not count.value >= 0:
             raise self.invalid(start, "ROWS ... PRECEDING takes a number of rows.")
-        return True, count.value
+        return True, int(count.value)
 
     def _call(self, node: syntax.FunctionCall, name: str, frame: _Frame) -> AggregateCall:
         number = BigIntType(is_nullable=False)
@@ -170,7 +171,11 @@ class OverResolver(ExpressionResolver):
         if node.user is not None:
             return self._user_call(node)
         if name not in AGGREGATES:
-            raise self.unsupported(node, f"{name} over a window")
+            if name in KNOWN_AGGREGATES:
+                raise self.unsupported(node, f"{name} over a window")
+            if find(name) is None:
+                raise self.invalid(node, str(unknown_function(node.name.parts[-1], KNOWN_AGGREGATES)))
+            raise self.invalid(node, f"{name} is no aggregate, so it has no OVER.")
         if node.order or node.nulls:
             raise self.unsupported(node, f"{name} with an order of rows")
         stars = any(isinstance(argument, syntax.Star) for argument in node.args)

@@ -331,7 +331,7 @@ class ExpressionParser(CallParser):
         negative = self.sign("-", "+") == "-"
         text = self.string()
         unit = self.unit()
-        self._size(2)
+        self._digits_of_unit()
         to = self.unit() if self.word("TO") else None
         if to is not None:
             self._size(6)

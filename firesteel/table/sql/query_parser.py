@@ -277,7 +277,9 @@ class QueryParser(ExpressionParser):
         ahead = 0
         while self.peek(ahead).upper == "(":
             ahead += 1
-        if self.peek(ahead).upper in ("SELECT", "VALUES", "WITH", "TABLE"):
+        first, second = self.peek(ahead).upper, self.peek(ahead + 1).upper
+        # TABLE t is a query, TABLE(f(...)) what a join may begin with.
+        if first in ("SELECT", "VALUES", "WITH") or (first == "TABLE" and second != "("):
             self.advance()
             query = self.query()
             self.expect_sign(")")

@@ -189,12 +189,22 @@ class TypeParser(Cursor):
 
     def _interval_type(self) -> DataType:
         unit = self.unit()
-        precision = self._size(2)
+        precision = self._digits_of_unit()
         text = unit
         if self.word("TO"):
             text = f"{unit} TO {self.unit()}"
             self._size(6)
         return YearMonthIntervalType(text, precision) if unit in ("YEAR", "MONTH") else DayTimeIntervalType(text)
+
+    def _digits_of_unit(self) -> int:
+        """``DAY(3)``, and ``SECOND(2, 3)`` with digits behind the point."""
+        if not self.sign("("):
+            return 2
+        digits = self.integer("the number of digits")
+        if self.sign(","):
+            self.integer("the number of digits behind the point")
+        self.expect_sign(")")
+        return digits
 
     def unit(self) -> str:
         """A unit of time, in the singular."""
