@@ -12,8 +12,18 @@ from typing import Any
 
 from firesteel.table.logical.expressions import Call, Expression, InputRef, OuterRef, columns_of, parts_of, rewrite
 from firesteel.table.logical.first_rows import first_rows
-from firesteel.table.logical.joins import all_of, conjuncts, joined
-from firesteel.table.logical.plan import Aggregate, Filter, Join, Plan, Project, RowNumber, Sort, unique_names
+from firesteel.table.logical.joins import all_of, conjuncts, factored, joined
+from firesteel.table.logical.plan import (
+    Aggregate,
+    Correlate,
+    Filter,
+    Join,
+    Plan,
+    Project,
+    RowNumber,
+    Sort,
+    unique_names,
+)
 from firesteel.table.types.data_types import BooleanType, DataType
 
 __all__ = ["CorrelationError", "Pulled", "equalities", "is_correlated", "map_outer", "pulled"]
@@ -90,6 +100,10 @@ def pulled(plan: Plan) -> Pulled:
         return _of_join(plan)
     if isinstance(plan, Join) and plan.kind in ("SEMI", "ANTI", "LEFT") and not is_correlated(plan.right):
         return _of_left_side(plan)
+    if isinstance(plan, Join) and plan.kind == "RIGHT" and not is_correlated(plan.left):
+        return _of_right_side(plan)
+    if isinstance(plan, Correlate) and not _is_outer(plan.call):
+        return _of_correlate(plan)
     if isinstance(plan, RowNumber):
         return _of_row_number(plan)
     if isinstance(plan, Sort) and plan.limit is not None:
@@ -99,8 +113,9 @@ def pulled(plan: Plan) -> Pulled:
 
 def _of_filter(plan: Filter) -> Pulled:
     below = pulled(plan.input)
-    own = [part for part in conjuncts(plan.condition) if not _is_outer(part)]
-    tied = [part for part in conjuncts(plan.condition) if _is_outer(part)]
+    parts = factored(plan.condition)
+    own = [part for part in parts if not _is_outer(part)]
+    tied = [part for part in parts if _is_outer(part)]
     condition = all_of(own)
     result = Filter(below.plan, condition) if condition is not None else below.plan
     return Pulled(result, (*below.conditions, *tied))
@@ -229,6 +244,52 @@ def _of_left_side(plan: Join) -> Pulled:
         return Pulled(whole, left.conditions)
     refs = whole.refs()
     return _reordered(whole, [*refs[:width], *refs[grown:], *refs[width:grown]], left.conditions)
+
+
+def _of_right_side(plan: Join) -> Pulled:
+    """As the left side of the same join the other way round."""
+    width, other = len(plan.left.names), len(plan.right.names)
+
+    def moved(part: Expression) -> Expression | None:
+        if not isinstance(part, InputRef):
+            return None
+        return InputRef(part.index - width if part.index >= width else part.index + other, part.type)
+
+    turned = replace(
+        plan,
+        left=plan.right,
+        right=plan.left,
+        kind="LEFT",
+        left_keys=plan.right_keys,
+        right_keys=plan.left_keys,
+        condition=rewrite(plan.condition, moved) if plan.condition is not None else None,
+        column_names=unique_names([*plan.right.names, *plan.left.names]),
+        state_ttl=plan.state_ttl[::-1],
+    )
+    found = _of_left_side(turned)
+    refs = found.plan.refs()
+    return _reordered(
+        found.plan, [*refs[other : width + other], *refs[:other], *refs[width + other :]], found.conditions
+    )
+
+
+def _of_correlate(plan: Correlate) -> Pulled:
+    """The rows that are made of each row: columns that tie the row to the query around go along."""
+    below = pulled(plan.input)
+    needed = dict.fromkeys(index for each in below.conditions for index in columns_of(each))
+    added = [index for index in needed if index not in plan.kept]
+    kept = (*plan.kept, *added)
+    width, first = len(plan.names), len(plan.kept)
+    names = [*plan.names[:first], *(f"$c{at}" for at in range(len(added))), *plan.names[first:]]
+    whole = replace(plan, input=below.plan, kept=kept, column_names=unique_names(names))
+
+    def moved(part: Expression) -> Expression | None:
+        return InputRef(kept.index(part.index), part.type) if isinstance(part, InputRef) else None
+
+    refs = whole.refs()
+    order = [*refs[:first], *refs[len(kept) :], *refs[first : len(kept)]]
+    assert len(order) == width + len(added)
+    return _reordered(whole, order, tuple(rewrite(each, moved) for each in below.conditions))
 
 
 def _of_row_number(plan: RowNumber) -> Pulled:

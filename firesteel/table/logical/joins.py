@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from firesteel.table.functions.binding import bind
-from firesteel.table.functions.evaluation import is_deterministic
+from firesteel.table.functions.evaluation import can_fail, is_deterministic
 from firesteel.table.logical.expressions import Call, Expression, InputRef, OuterRef, columns_of, parts_of, rewrite
 from firesteel.table.logical.plan import Correlate, Filter, Join, Plan, Project, unique_names
 
-__all__ = ["all_of", "conjuncts", "joined", "with_condition"]
+__all__ = ["all_of", "conjuncts", "factored", "joined", "with_condition"]
 
 
 def conjuncts(condition: Expression | None) -> list[Expression]:
@@ -20,10 +20,33 @@ def conjuncts(condition: Expression | None) -> list[Expression]:
     return list(condition.args) if isinstance(condition, Call) and condition.function == "AND" else [condition]
 
 
+def factored(condition: Expression | None) -> list[Expression]:
+    """The parts of a condition that all have to hold, also those that all branches of an OR have in common: ``a = b AND
+    c OR a = b AND d`` is ``a = b AND (c OR d)``."""
+    return [each for part in conjuncts(condition) for each in _common_first(part)]
+
+
+def _common_first(part: Expression) -> list[Expression]:
+    branches = [conjuncts(branch) for branch in _disjuncts(part)]
+    # What can fail stays behind what it is guarded by.
+    common = [each for each in branches[0] if all(each in other for other in branches[1:]) and not can_fail(each)]
+    if len(branches) == 1 or not common:
+        return [part]
+    rests = [all_of([each for each in branch if each not in common]) for branch in branches]
+    alternatives = [each for each in rests if each is not None]
+    return [*common, Call("OR", tuple(alternatives), part.type)] if len(alternatives) == len(rests) else common
+
+
+def _disjuncts(part: Expression) -> list[Expression]:
+    if not isinstance(part, Call) or part.function != "OR":
+        return [part]
+    return [each for branch in part.args for each in _disjuncts(branch)]
+
+
 def joined(left: Plan, right: Plan, kind: str, condition: Expression | None, push_right: bool = True) -> Plan:
     """A join with the columns of both sides. The condition is over them. ``push_right``: whether rows of the right side
     may be left out before the join."""
-    parts = conjuncts(condition)
+    parts = factored(condition)
     left, right, parts = _pushed(left, right, parts, kind, push_right)
     width = len(left.names)
     pairs, rest, null_equal = [], [], []

@@ -42,7 +42,7 @@ def filtered(plan: Plan, condition: Expression, text: str | None) -> Plan:
     plain, tests, others = [], [], []
     for part in conjuncts(condition):
         test = _test(part)
-        if test is not None:
+        if test is not None and not _is_of_one_row(test[0]):
             tests.append(test)
         elif has_query(part):
             others.append(part)
@@ -99,11 +99,19 @@ def _has_a_row(plan: Plan) -> bool:
     return isinstance(plan, Aggregate) and not plan.keys
 
 
+def _rows_of(query: Subquery) -> Plan:
+    """The query; for EXISTS without what it selects, which nobody looks at."""
+    plan: Plan = query.plan
+    while query.kind == "EXISTS" and isinstance(plan, Project):
+        plan = plan.input
+    return plan
+
+
 def _tested(plan: Plan, query: Subquery, negated: bool, text: str | None) -> Plan:
     if query.kind == "EXISTS" and _has_a_row(query.plan):
         return Filter(plan, Literal(False, BooleanType(is_nullable=False))) if negated else plan
     _refuse_counts(query, negated, text)
-    inner = _freed(query.plan, text, query.span)
+    inner = _freed(_rows_of(query), text, query.span)
     width = len(plan.names)
     conditions = [_over_both(each, width) for each in inner.conditions]
     for argument, column in zip(query.args, inner.plan.refs(), strict=False):
@@ -277,8 +285,10 @@ def _marked(plan: Plan, query: Subquery, text: str | None) -> tuple[Plan, Expres
     """EXISTS and IN as values: a mark beside the rows that have a match, and for NULLs how many rows there are."""
     if query.kind == "EXISTS" and _has_a_row(query.plan):
         return plan, _TRUE
+    if _is_of_one_row(query):
+        return _equal_to_row(plan, query, text)
     _refuse_counts(query, True, text)
-    inner = _freed(query.plan, text, query.span)
+    inner = _freed(_rows_of(query), text, query.span)
     pairs, columns = _keyed(inner, query, text)
     keys = [own for own, _ in pairs]
     outer = [_as_outer(other) for _, other in pairs]
@@ -306,6 +316,23 @@ def _marked(plan: Plan, query: Subquery, text: str | None) -> tuple[Plan, Expres
             branches += [bind("IS NULL", [argument]), unknown]
     branches += [bind("<", [known, rows]), unknown]
     return plan, Call("CASE", (*branches, false), BooleanType())
+
+
+def _is_of_one_row(query: Subquery) -> bool:
+    """Whether it is IN with aggregates without keys: it has one row for each row of the query around."""
+    return query.kind == "IN" and _has_a_row(query.plan) and is_correlated(query.plan)
+
+
+def _equal_to_row(plan: Plan, query: Subquery, text: str | None) -> tuple[Plan, Expression]:
+    """Whether the arguments are the columns of the only row."""
+    equal = []
+    for argument, column in zip(query.args, query.plan.refs(), strict=True):
+        one = Project(query.plan, (column,), (query.plan.names[column.index],))
+        plan, value = _scalar(plan, Subquery("SCALAR", (), one, column.type.nullable(), query.span), text)
+        equal.append(bind("=", [argument, value]))
+    found = all_of(equal)
+    assert found is not None
+    return plan, found
 
 
 def _counted(
