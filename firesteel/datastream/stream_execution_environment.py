@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from firesteel.common.configuration import Configuration
@@ -95,6 +98,17 @@ class StreamExecutionEnvironment:
                 raise ConfigurationError(
                     f"execution.runtime-mode must be STREAMING, BATCH or AUTOMATIC, got {mode!r}."
                 ) from None
+
+    @contextmanager
+    def changed_settings(self, configuration: Configuration) -> Iterator[None]:
+        """Settings for what is built and run meanwhile; those of the program come back."""
+        kept = self._configuration, self._config, self._mode
+        self._configuration, self._config = Configuration(kept[0]), copy.copy(kept[1])
+        try:
+            self.configure(configuration)
+            yield
+        finally:
+            self._configuration, self._config, self._mode = kept
 
     @property
     def program(self) -> Program:

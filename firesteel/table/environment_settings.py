@@ -83,8 +83,8 @@ class EnvironmentSettings:
         return self._streaming
 
     def get_configuration(self) -> Configuration:
-        """What jobs get."""
-        return self._configuration
+        """What jobs get, with the mode."""
+        return Configuration(self._configuration).set_string(MODE, "STREAMING" if self._streaming else "BATCH")
 
     @staticmethod
     def new_instance() -> EnvironmentSettings.Builder:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from firesteel.common.configuration import Configuration
 from firesteel.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from firesteel.common.types import RowKind
 from firesteel.datastream.data_stream import DataStream
@@ -42,7 +43,7 @@ from firesteel.table.schema import Schema
 from firesteel.table.stream_fields import PROCTIME, ROWTIME, stream_fields
 from firesteel.table.stream_schemas import ROWTIME_COLUMN, CastColumn, fitted_to, stream_declaration
 from firesteel.table.table import Table
-from firesteel.table.table_config import session_zone
+from firesteel.table.table_config import TableConfig, session_zone
 from firesteel.table.table_environment import TableEnvironment
 from firesteel.table.types.arrow import arrow_schema
 from firesteel.table.types.data_types import RowField, RowType, TimestampType
@@ -75,7 +76,9 @@ class StreamTableEnvironment(TableEnvironment):
         self._stream_names: dict[str, int] = {}
         self._tables_of_streams: dict[str, int] = {}
         """How many tables were made of each stream, by its uid."""
-        self._config.add_configuration(env.get_configuration())
+        self._given = Configuration(env.get_configuration())
+        """Settings of the stream environment; those of the tables win over them."""
+        self._config = TableConfig(Configuration(self._given).add_all(settings._configuration))
         self._first_mode = self._streaming, self._config.get(MODE, "")
         self._mode_of_streams = env.get_runtime_mode()
 
@@ -274,16 +277,20 @@ class StreamTableEnvironment(TableEnvironment):
         """Sinks of the stream program wait for its own execute()."""
         program = self._stream_env.program
         waiting = program.remove_sinks()
-        env, parallelism = self._stream_env, self._parallelism()
-        # Of the program, or -1: what is not set is left so.
-        own = env._config.get_parallelism()
-        if parallelism is not None:
-            env.set_parallelism(parallelism)
         try:
-            yield
+            with self._stream_env.changed_settings(self._own_settings()):
+                parallelism = self._parallelism()
+                if parallelism is not None:
+                    self._stream_env.set_parallelism(parallelism)
+                yield
         finally:
-            env._config.set_parallelism(own)
             program.put_back(waiting)
+
+    def _own_settings(self) -> Configuration:
+        """What was set for tables. Their mode is none of it: that of the streams stays."""
+        settings, given = self._config.to_map(), self._given.to_dict()
+        own = {key: value for key, value in settings.items() if value != given.get(key) and key != MODE}
+        return Configuration.from_dict(own)
 
     def _check_settings(self) -> None:
         super()._check_settings()

@@ -76,7 +76,7 @@ class TableEnvironment(FunctionNames):
 
     def __init__(self, settings: EnvironmentSettings) -> None:
         self._streaming = self._prints_kinds = settings.is_streaming_mode()
-        self._config = TableConfig(Configuration(settings.get_configuration()))
+        self._config = TableConfig(Configuration(settings._configuration))
         self._catalogs = CatalogManager(settings.get_built_in_catalog_name(), settings.get_built_in_database_name())
         self._functions = FunctionCatalog(self._catalogs)
         self._needed = StreamExecutionEnvironment(Configuration())
