@@ -21,6 +21,7 @@ from firesteel.table import (
     AggregateFunction,
     DataTypes,
     EnvironmentSettings,
+    ListView,
     MapView,
     StreamTableEnvironment,
     TableAggregateFunction,
@@ -108,6 +109,13 @@ class Pickled(Words):
     get_accumulator_type = AggregateFunction.get_accumulator_type
 
 
+class Misdeclared(Words):
+    """The same with a type that no accumulator of it has."""
+
+    def get_accumulator_type(self) -> Any:
+        return "ROW<words STRING, n BIGINT>"
+
+
 class Largest(TableAggregateFunction[Any, Any]):
     """The two largest numbers."""
 
@@ -179,9 +187,10 @@ def by_word(found: list[Row]) -> dict[str, list[Any]]:
     [
         (values(Words()), ("Words(n): accumulator", "ROW<`words` MAP<BIGINT NOT NULL, BIGINT>, `n` BIGINT>")),
         (values(Pickled()), ("Pickled(n): accumulator", "BYTES")),
+        (values(Misdeclared()), ("Misdeclared(n): accumulator", "BYTES")),
         (largest, ("Largest(n): accumulator", "ARRAY<BIGINT>")),
     ],
-    ids=["typed", "pickled", "table aggregate"],
+    ids=["typed", "pickled", "of another type", "table aggregate"],
 )
 def test_accumulators_come_back_at_another_parallelism(tmp_path: Path, program: Any, shown: tuple[str, str]) -> None:
     halves = Halves(tmp_path)
@@ -330,16 +339,80 @@ def test_a_result_that_is_the_accumulator_does_not_change_afterwards(env: TableE
     assert rows(env, "SELECT everything(DISTINCT k) FROM t WHERE k IS NOT NULL")[-1] == ([1, 2],)
 
 
-def test_an_accumulator_of_another_type_is_told() -> None:
+class Joined(AggregateFunction[Any, Any]):
+    """Its text, and the separator that it came with. Nothing in it is a number."""
+
+    def create_accumulator(self) -> Any:
+        return Row(ListView(), "")
+
+    def accumulate(self, accumulator: Any, *args: Any) -> None:
+        accumulator[0].add(args[0])
+        accumulator[1] = args[1]
+
+    def retract(self, accumulator: Any, *args: Any) -> None:
+        left = [word for word in accumulator[0]]
+        left.remove(args[0])
+        accumulator[0].clear()
+        accumulator[0].add_all(left)
+
+    def get_value(self, accumulator: Any) -> Any:
+        return accumulator[1].join(accumulator[0])
+
+    def get_result_type(self) -> str:
+        return "STRING"
+
+    def get_accumulator_type(self) -> Any:
+        words = DataTypes.LIST_VIEW(DataTypes.STRING())
+        return DataTypes.ROW([DataTypes.FIELD("words", words), DataTypes.FIELD("separator", DataTypes.BIGINT())])
+
+
+def test_an_accumulator_of_another_type_is_pickled(env: TableEnvironment, caplog: pytest.LogCaptureFixture) -> None:
+    env.create_temporary_function("joined", udaf(Joined()))
+    assert rows(env, "SELECT joined(s, '-') FROM t")[-1] == ("a-b-c-d",)
+    assert "is pickled: it is declared as ROW<`words` ARRAY<STRING>, `separator` BIGINT>, and a new one has" in (
+        caplog.text
+    )
+
+
+def test_an_accumulator_that_gets_another_type_is_told() -> None:
     class Odd(Total):
+        def create_accumulator(self) -> Any:
+            return []
+
+        def accumulate(self, accumulator: Any, *args: Any) -> None:
+            accumulator.append(args[0])
+
         def get_accumulator_type(self) -> str:
             return "ARRAY<STRING>"
 
     env = environment()
     env.create_temporary_view("numbers", env.from_elements([(1,)], ["k"]))
     env.create_temporary_function("odd", udaf(Odd()))
-    with pytest.raises(Exception, match=r"The accumulator of Odd \(.*\) is declared as ARRAY<STRING>: expected STRING"):
+    message = r"The accumulator of Odd \(.*\) is declared as ARRAY<STRING>: expected STRING, got int 1\. Without"
+    with pytest.raises(Exception, match=message):
         rows(env, "SELECT odd(k) FROM numbers")
+
+
+def test_distinct_values_of_several_columns(env: TableEnvironment) -> None:
+    """Each combination of them counts once, and goes when its last row is taken back."""
+    env.get_config().set("python.fn-execution.bundle.size", "1")
+    env.create_temporary_function("joined", udaf(Joined()))
+    env.execute_sql("""
+        CREATE TEMPORARY VIEW kinds AS SELECT LAST_VALUE(word) AS word, LAST_VALUE(mark) AS mark
+        FROM (VALUES (1, 'a', '-'), (2, 'a', '-'), (3, 'a', '+'), (4, 'b', '+'), (2, 'c', '+'), (1, 'b', '+'))
+            AS v(n, word, mark)
+        GROUP BY n
+    """)
+    (last,) = rows(env, "SELECT joined(DISTINCT word, ',') FROM kinds")[-1]
+    assert sorted(last.split(",")) == ["a", "b", "c"]
+    (last,) = rows(env, "SELECT joined(DISTINCT word, mark) FROM kinds")[-1]
+    assert sorted(last.split("+")) == ["a", "b", "c"]
+    found = [row[0] for row in rows(env, "SELECT joined(DISTINCT word, mark) FROM kinds")]
+    # In the order of the rows: two of them bring nothing new, and what replaces a row takes it back.
+    assert found[0] == "a" and "a+a" in found and "a+a+b" in found
+    both = "SELECT joined(DISTINCT word, ',') FILTER (WHERE mark = '+'), joined(DISTINCT ',', word) FROM kinds"
+    assert sorted(rows(env, both)[-1][0].split(",")) == ["a", "b", "c"]
+    assert "Joined(DISTINCT word, $f1)" in env.explain_sql("SELECT joined(DISTINCT word, ',') FROM kinds")
 
 
 def test_windows_of_users_aggregates() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ from firesteel.table.functions.registry import Datum
 from firesteel.table.functions.user_values import MisfitError, plain_list, values_to_column
 from firesteel.table.types.arrow import arrow_type
 from firesteel.table.types.data_types import DataType, IntegralType, LocalZonedTimestampType, RowType
+
+logger = logging.getLogger("firesteel")
 
 __all__ = ["UserFunction", "fields_of", "given_lists", "series_of"]
 
@@ -49,6 +52,7 @@ class UserFunction:
         self.pandas = pandas
         self.deterministic = deterministic
         self.accumulator_type = accumulator_type
+        self._new_accumulator_looked_at = False
         self.async_options = AsyncOptions()
         self._opened = False
         self.column_form: ColumnForm | None = None
@@ -72,6 +76,31 @@ class UserFunction:
         """After the last one."""
         if isinstance(self.function, UserDefinedFunction):
             self.function.close()
+
+    def stored_accumulator_type(self) -> DataType | None:
+        """The type of stored accumulators; None if they are pickled: where none is declared, or one that not even a new
+        accumulator has. PyFlink's programs declare such types, because nothing looks at them there."""
+        if self.accumulator_type is None or self._new_accumulator_looked_at:
+            return self.accumulator_type
+        self._new_accumulator_looked_at = True
+        try:
+            new = self.function.create_accumulator()
+        except Exception:
+            # It may need what open() makes.
+            return self.accumulator_type
+        try:
+            values_to_column([new], self.accumulator_type.nullable())
+        except MisfitError as error:
+            logger.warning(
+                "the accumulator of %s (%s) is pickled: it is declared as %s, and a new one has %s where %s should be.",
+                self.name,
+                self.place,
+                self.accumulator_type,
+                short_repr(error.value, 60),
+                error.kind,
+            )
+            self.accumulator_type = None
+        return self.accumulator_type
 
     def look_for_column_form(self) -> str | None:
         """Looks whether it can be computed for whole columns; None if so, or the reason why not. Where the program

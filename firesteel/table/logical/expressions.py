@@ -179,6 +179,7 @@ class AggregateCall:
 
     function: str
     args: tuple[int, ...]
+    """DISTINCT rows of a user's function with several arguments are told apart by one more column, which is the first."""
     type: DataType
     distinct: bool = False
     filter: int | None = None
@@ -189,8 +190,14 @@ class AggregateCall:
     options: tuple[Any, ...] = ()
     """Constants that the function takes besides: the separator of LISTAGG."""
 
+    @property
+    def given(self) -> tuple[int, ...]:
+        """What the function gets."""
+        several = self.user is not None and self.distinct and len(self.args) > 1
+        return self.args[1:] if several else self.args
+
     def __str__(self) -> str:
-        shown = ", ".join([*(f"${index}" for index in self.args), *map(repr, self.options)]) or "*"
+        shown = ", ".join([*(f"${index}" for index in self.given), *map(repr, self.options)]) or "*"
         inner = f"DISTINCT {shown}" if self.distinct else shown
         return f"{self.function}({inner})" + (f" FILTER ${self.filter}" if self.filter is not None else "")
 

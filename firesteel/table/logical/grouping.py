@@ -195,8 +195,8 @@ class AggregateResolver(ExpressionResolver):
         user = node.user
         if node.order or node.nulls:
             raise self.unsupported(node, f"{user.name} with an order of rows")
-        if node.distinct and len(node.args) != 1:
-            raise self.unsupported(node, f"{user.name} of DISTINCT values of {len(node.args)} columns")
+        if node.distinct and not node.args:
+            raise self.invalid(node, f"DISTINCT needs arguments, and {user.name} is called without any.")
         try:
             args = fitted_arguments(user, [self._inner.resolve(argument) for argument in node.args])
         except FunctionError as error:
@@ -208,7 +208,7 @@ class AggregateResolver(ExpressionResolver):
     ) -> Expression:
         """A call of a user's aggregate function, as a column of the groups."""
         chosen = self._inner.condition(filter, "FILTER") if filter is not None else None
-        places = tuple(self._column(argument) for argument in args)
+        places = tuple(self._column(argument) for argument in (*_known_by(args, distinct), *args))
         condition = self._column(chosen) if chosen is not None else None
         call = AggregateCall(user.name, places, user.result_type, distinct, condition, user=user)
         if call not in self._calls or not user.deterministic:
@@ -262,6 +262,18 @@ class AggregateResolver(ExpressionResolver):
                 expanded, (*keys, len(below.names)), tuple(self._calls), unique_names([*key_names, *aggregates])
             )
         return Aggregate(below, keys, tuple(self._calls), unique_names([*self._key_names, *aggregates]))
+
+
+def _known_by(args: Sequence[Expression], distinct: bool) -> tuple[Expression, ...]:
+    """What rows are told apart by if they are DISTINCT and there are several arguments: one column with all that differ
+    from row to row."""
+    if not distinct or len(args) < 2:
+        return ()
+    columns = [each for each in args if not isinstance(each, Literal)] or list(args[:1])
+    if len(columns) == 1:
+        return (columns[0],)
+    fields = tuple(RowField(f"f{at}", each.type) for at, each in enumerate(columns))
+    return (Call("ROW", tuple(columns), RowType(fields, is_nullable=False)),)
 
 
 def has_aggregates(node: object) -> bool:

@@ -382,7 +382,7 @@ def _selected(expression: Expression, name: str, names: Sequence[str]) -> str:
 
 def call_text(call: AggregateCall, names: Sequence[str]) -> str:
     """An aggregate with the names of its arguments."""
-    shown = ", ".join(names[index] for index in call.args) or "*"
+    shown = ", ".join(names[index] for index in call.given) or "*"
     inner = f"DISTINCT {shown}" if call.distinct else shown
     return f"{call.function}({inner})" + (f" FILTER {names[call.filter]}" if call.filter is not None else "")
 

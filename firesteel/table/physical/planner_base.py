@@ -120,9 +120,9 @@ class PlannerBase(ABC):
         if call.user is None:
             return AggregateCall(call.function, argument, kind, call.distinct, call.filter, options=call.options)
         check_methods(call.user, retracts, merges)
-        kinds = [input.types[index] for index in call.args]
+        kinds = [input.types[index] for index in call.given]
         user = aggregate_of(call.user, kinds, self._time_zone, each_row)
-        return AggregateCall(call.function, argument, kind, call.distinct, call.filter, user, call.args)
+        return AggregateCall(call.function, argument, kind, call.distinct, call.filter, user, call.given)
 
 
 def _described(expressions: tuple[Expression, ...]) -> str:

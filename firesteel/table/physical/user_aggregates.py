@@ -90,8 +90,8 @@ class GeneralAggregate(_Aggregate):
 
     def __init__(self, user: UserFunction, kinds: tuple[DataType, ...], time_zone: str) -> None:
         super().__init__(user, kinds, time_zone)
-        declared = user.accumulator_type
-        self.state_type = pa.binary() if declared is None else arrow_type(declared)
+        self._stored_as = user.stored_accumulator_type()
+        self.state_type = pa.binary() if self._stored_as is None else arrow_type(self._stored_as)
 
     def arguments(self, columns: Sequence[pa.Array], rows: int) -> list[Any]:
         lists = [plain_list(column, kind, self._zone) for column, kind in zip(columns, self._kinds, strict=True)]
@@ -138,7 +138,7 @@ class GeneralAggregate(_Aggregate):
         return self.user.columns_of(rows, self._zone)
 
     def store(self, accumulators: Sequence[Any]) -> pa.Array:
-        kind = self.user.accumulator_type
+        kind = self._stored_as
         if kind is None:
             return pa.array([None if each is None else pickle.dumps(each, 5) for each in accumulators], pa.binary())
         try:
@@ -146,11 +146,12 @@ class GeneralAggregate(_Aggregate):
         except MisfitError as error:
             raise TypeMismatchError(
                 f"The accumulator of {self.user.name} ({self.user.place}) is declared as {kind}: expected "
-                f"{error.kind}, got {type(error.value).__name__} {short_repr(error.value, 80)}."
+                f"{error.kind}, got {type(error.value).__name__} {short_repr(error.value, 80)}. Without "
+                "get_accumulator_type() and accumulator_type it may be anything that can be pickled."
             ) from None
 
     def load(self, column: pa.Array) -> list[Any]:
-        kind = self.user.accumulator_type
+        kind = self._stored_as
         if kind is None:
             return [None if each is None else pickle.loads(each) for each in column.to_pylist()]
         return plain_list(column, kind, self._zone)
