@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from firesteel.errors import ProgramError
+from firesteel.errors import ProgramError, short_repr
 from firesteel.table.expression_methods.calls import (
     NOWHERE,
     TimeIntervalUnit,
@@ -144,7 +144,11 @@ class Expression(NumberMethods, TextMethods, TimeMethods, CollectionMethods, Jso
         raise ProgramError("An expression has no truth value: write & for and, | for or, ~ for not.")
 
     def __invert__(self) -> Expression:
-        return Expression(Unary("NOT", self._node, span=NOWHERE))
+        """True where the condition is FALSE or NULL, as in PyFlink; ``not_`` leaves NULL as it is."""
+        return Expression(IsTest(self._node, "TRUE", True, span=NOWHERE))
+
+    def __abs__(self) -> Expression:
+        return called("ABS", self)
 
     def __neg__(self) -> Expression:
         return Expression(Unary("-", self._node, span=NOWHERE))
@@ -173,11 +177,11 @@ class Expression(NumberMethods, TextMethods, TimeMethods, CollectionMethods, Jso
 
     def cast(self, data_type: DataType) -> Expression:
         """As a value of another type."""
-        return Expression(Cast(self._node, data_type, False, span=NOWHERE))
+        return Expression(Cast(self._node, _type(data_type), False, span=NOWHERE))
 
     def try_cast(self, data_type: DataType) -> Expression:
         """As a value of another type; NULL if that has no place for it."""
-        return Expression(Cast(self._node, data_type, True, span=NOWHERE))
+        return Expression(Cast(self._node, _type(data_type), True, span=NOWHERE))
 
     @property
     def asc(self) -> Expression:
@@ -257,7 +261,7 @@ class Expression(NumberMethods, TextMethods, TimeMethods, CollectionMethods, Jso
         """Of an aggregate: of different values only."""
         if not isinstance(self._node, FunctionCall):
             raise ProgramError("distinct belongs to an aggregate: col('a').count.distinct.")
-        return Expression(FunctionCall(self._node.name, self._node.args, True, span=NOWHERE))
+        return Expression(replace(self._node, distinct=True))
 
     def over(self, alias: Expression) -> Expression:
         """Of an aggregate: over the rows of a window that ``over_window`` was given."""
@@ -275,6 +279,12 @@ class Expression(NumberMethods, TextMethods, TimeMethods, CollectionMethods, Jso
     end = property_of("WINDOW_END")
     rowtime = property_of("WINDOW_ROWTIME")
     proctime = property_of("WINDOW_PROCTIME")
+
+
+def _type(given: Any) -> DataType:
+    if isinstance(given, DataType):
+        return given
+    raise ProgramError(f"cast() takes a type such as DataTypes.INT(), got {short_repr(given, 60)}.")
 
 
 def _shown(node: Node) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 
 from firesteel.table.sql import syntax
@@ -33,7 +34,18 @@ _FUNCTIONS = {
     "WINDOW_END": "end",
     "WINDOW_ROWTIME": "rowtime",
     "WINDOW_PROCTIME": "proctime",
+    "LN": "ln",
+    "INITCAP": "initCap",
+    "LOCALTIME": "localTime",
+    "LOCALTIMESTAMP": "localTimestamp",
+    "FIRST_VALUE": "first_value",
+    "LAST_VALUE": "last_value",
+    "CONCAT_WS": "concat_ws",
 }
+_AS_IN_SQL = frozenset(
+    "ARRAY_AGG UNHEX PERCENTILE ELT PRINTF STARTSWITH ENDSWITH INET_ATON INET_NTOA REGEXP_COUNT REGEXP_EXTRACT_ALL "
+    "REGEXP_INSTR REGEXP_SUBSTR TO_TIMESTAMP_LTZ SOURCE_WATERMARK".split()
+)
 
 
 def expression_text(node: Node) -> str:
@@ -67,6 +79,8 @@ def _parts(node: Node) -> tuple[str, Sequence[Node | str]] | None:
             operator="OVERLAPS", left=syntax.RowConstructor() as left, right=syntax.RowConstructor() as right
         ):
             return "temporalOverlaps", (*left.items, *right.items)
+        case syntax.Binary(operator="AND" | "OR"):
+            return _OPERATORS[node.operator], _flat(node, node.operator)
         case syntax.Binary():
             return _OPERATORS.get(node.operator, node.operator), (node.left, node.right)
         case syntax.Unary():
@@ -96,12 +110,20 @@ def _parts(node: Node) -> tuple[str, Sequence[Node | str]] | None:
     return None
 
 
+def _flat(node: Node, operator: str) -> list[Node]:
+    if isinstance(node, syntax.Binary) and node.operator == operator:
+        return [*_flat(node.left, operator), node.right]
+    return [node]
+
+
 def _constant(node: syntax.Constant) -> str:
     value = getattr(node.value, "value", node.value)
     if value is None:
         return "null"
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, datetime.timedelta):
+        return str(value // datetime.timedelta(milliseconds=1))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -109,7 +131,8 @@ def _function(node: syntax.FunctionCall) -> str:
     name = node.name.parts[-1]
     if node.user is None:
         first, *others = name.split("_")
-        name = _FUNCTIONS.get(name) or first.lower() + "".join(map(str.title, others))
+        if name not in _AS_IN_SQL:
+            name = _FUNCTIONS.get(name) or first.lower() + "".join(map(str.title, others))
     text = f"{name}({', '.join(map(expression_text, node.args))})"
     if node.distinct:
         text = f"distinct({text})"

@@ -18,6 +18,7 @@ from firesteel.table.sql.syntax import (
     RowConstructor,
     Star,
     Symbol,
+    Unary,
 )
 from firesteel.table.types.data_types import DataType
 
@@ -142,8 +143,8 @@ def or_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression:
 
 
 def not_(expression: Expression) -> Expression:
-    """The opposite."""
-    return ~expression
+    """The opposite; NULL where the condition is NULL."""
+    return Expression(Unary("NOT", node_of(expression), span=NOWHERE))
 
 
 def if_then_else(condition: Any, if_true: Any, if_false: Any) -> Expression:
@@ -162,8 +163,8 @@ def array(head: Any, *tail: Any) -> Expression:
 
 
 def row(head: Any, *tail: Any) -> Expression:
-    """A row of these fields."""
-    return Expression(RowConstructor(tuple(map(node_of, (head, *tail))), span=NOWHERE))
+    """A row of these fields, which are called f0, f1 and so on."""
+    return Expression(RowConstructor(tuple(map(node_of, (head, *tail))), "f", span=NOWHERE))
 
 
 def map_(key: Any, value: Any, *tail: Any) -> Expression:

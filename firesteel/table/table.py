@@ -89,7 +89,8 @@ class Table:
     def __getattr__(self, name: str) -> Expression:
         """A column, as ``table.name``."""
         if name.startswith("_") or name not in self._plan.names:
-            raise AttributeError(f"{type(self).__name__} has neither a method nor a column {name!r}.")
+            columns = "" if name.startswith("_") else f" The columns are {', '.join(self._plan.names)}."
+            raise AttributeError(f"{type(self).__name__} has neither a method nor a column {name!r}.{columns}")
         return Expression(Name((name,), span=NOWHERE))
 
     def _with(self, plan: Plan) -> Table:

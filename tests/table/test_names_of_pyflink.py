@@ -17,16 +17,21 @@ from firesteel.errors import ProgramError
 from firesteel.table import DataTypes, ExplainDetail, ResultKind, SqlDialect, Table, TableEnvironment
 from firesteel.table.expression import TimeIntervalUnit, TimePointUnit
 from firesteel.table.expressions import (
+    and_,
     call,
     col,
+    concat_ws,
     current_date,
     if_then_else,
     lit,
     map_,
+    not_,
     null_of,
+    or_,
     row,
     temporal_overlaps,
     timestamp_diff,
+    to_timestamp_ltz,
 )
 from firesteel.table.sql import SqlValidationError
 from firesteel.table.types import RowField, RowType
@@ -175,7 +180,17 @@ TEXTS: dict[str, Callable[[], Any]] = {
     "greaterThan(id, 1)": lambda: col("id") > 1,
     "notEquals(id, 1)": lambda: col("id") != 1,
     "and(a, b)": lambda: col("a") & col("b"),
-    "not(b)": lambda: ~col("b"),
+    "and(a, b, c)": lambda: and_(col("a"), col("b"), col("c")),
+    "or(a, and(b, c), d)": lambda: or_(col("a"), col("b") & col("c"), col("d")),
+    "not(b)": lambda: not_(col("b")),
+    "isNotTrue(c)": lambda: ~col("c"),
+    "abs(a)": lambda: abs(col("a")),
+    "cast(d, DATE)": lambda: col("d").to_date,
+    "cast(d, TIMESTAMP(3))": lambda: col("d").to_timestamp,
+    "plus(d, 7200000)": lambda: col("d") + lit(2).hours,
+    "concat_ws('-', a, b)": lambda: concat_ws("-", col("a"), col("b")),
+    "TO_TIMESTAMP_LTZ(a, 3)": lambda: to_timestamp_ltz(col("a"), 3),
+    "initCap(s)": lambda: col("s").init_cap,
     "minusPrefix(id)": lambda: -col("id"),
     "power(id, 2)": lambda: col("id") ** 2,
     "cast(id, STRING)": lambda: col("id").cast(DataTypes.STRING()),

@@ -6,10 +6,17 @@ import datetime
 from typing import TYPE_CHECKING, cast
 
 from firesteel.errors import ProgramError
-from firesteel.table.expression_methods.calls import NOWHERE, HoldsNode, TimeIntervalUnit, property_of
+from firesteel.table.expression_methods.calls import NOWHERE, HoldsNode, TimeIntervalUnit
 from firesteel.table.logical.literals import python_literal
 from firesteel.table.sql.syntax import Cast, Constant
-from firesteel.table.types.data_types import DataType, DayTimeIntervalType, TimeType, YearMonthIntervalType
+from firesteel.table.types.data_types import (
+    DataType,
+    DateType,
+    DayTimeIntervalType,
+    TimestampType,
+    TimeType,
+    YearMonthIntervalType,
+)
 
 if TYPE_CHECKING:
     from firesteel.table.expression import Expression
@@ -44,13 +51,20 @@ class TimeMethods(HoldsNode):
     <Expression EXTRACT(Symbol, a)>
     """
 
-    to_date = property_of("TO_DATE")
-    to_timestamp = property_of("TO_TIMESTAMP")
+    @property
+    def to_date(self) -> Expression:
+        """As a DATE: a text such as ``2024-05-17``, or the day of a timestamp. The same as ``cast``."""
+        return self._made(Cast(self._node, DateType(), False, span=NOWHERE))
 
     @property
     def to_time(self) -> Expression:
-        """A time of day out of text such as ``10:15:30``."""
+        """As a TIME: a text such as ``10:15:30``, or the time of day of a timestamp."""
         return self._made(Cast(self._node, TimeType(), False, span=NOWHERE))
+
+    @property
+    def to_timestamp(self) -> Expression:
+        """As a TIMESTAMP(3): a text such as ``2024-05-17 10:15:30``, or the beginning of a day."""
+        return self._made(Cast(self._node, TimestampType(3), False, span=NOWHERE))
 
     year = years = _span("years", 12, months=True)
     quarter = quarters = _span("quarters", 3, months=True)

@@ -329,7 +329,7 @@ class ExpressionResolver:
 
     def _row(self, node: syntax.RowConstructor) -> Expression:
         items = [self.resolve(item) for item in node.items]
-        fields = tuple(RowField(f"EXPR${index}", item.type) for index, item in enumerate(items))
+        fields = tuple(RowField(f"{node.prefix}{index}", item.type) for index, item in enumerate(items))
         return Call("ROW", tuple(items), RowType(fields, is_nullable=False))
 
     def _item(self, node: syntax.ItemAccess) -> Expression:

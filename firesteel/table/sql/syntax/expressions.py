@@ -264,6 +264,8 @@ class RowConstructor(Node):
     """``ROW(a, b)`` or ``(a, b)``."""
 
     items: tuple[Node, ...]
+    prefix: str = "EXPR$"
+    """Its fields have this and a number as their names."""
 
 
 @dataclass(frozen=True)
