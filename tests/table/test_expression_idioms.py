@@ -106,3 +106,24 @@ def test_a_column_that_is_not_there(flags: Table) -> None:
     with pytest.raises(AttributeError, match=r"neither a method nor a column 'm'\. The columns are n, flag\."):
         flags.m  # noqa: B018
     assert rows(flags.select(array(flags.n).at(1)))[0] == (-1,)
+
+
+def test_a_cast_leaves_a_time_of_day_the_digits_of_its_type(
+    env: TableEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A value that comes from outside keeps all that it has."""
+    query = """
+        SELECT CAST(c AS TIME), CAST(c AS TIME(2)), CAST(CAST(c AS TIME(3)) AS TIME(1)), EXTRACT(MILLISECOND FROM CAST(c AS TIME)),
+            CAST(TIMESTAMP '2020-01-01 12:00:00.129' AS TIME), CAST(c AS TIME) = TIME '12:00:00'
+        FROM (VALUES ('12:00:00.129')) AS v(c)
+    """
+    noon = datetime.time(12)
+    hundredths, tenths = noon.replace(microsecond=120_000), noon.replace(microsecond=100_000)
+    assert rows(env.sql_query(query)) == [(noon, hundredths, tenths, 0, noon, True)]
+    exact = noon.replace(microsecond=123_000)
+    given = env.from_elements([(exact,)], DataTypes.ROW([DataTypes.FIELD("c", DataTypes.TIME())]))
+    assert rows(given) == [(exact,)]
+    env.execute_sql("CREATE TABLE console (c TIME) WITH ('connector' = 'print')")
+    given.execute_insert("console").wait()
+    given.select(given.c.cast(DataTypes.TIME(3)).cast(DataTypes.TIME())).execute_insert("console").wait()
+    assert capsys.readouterr().out == "+I[12:00:00.123]\n+I[12:00]\n"

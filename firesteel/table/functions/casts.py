@@ -241,7 +241,7 @@ def _read(values: Datum, target: DataType, context: EvaluationContext) -> Datum:
     if isinstance(target, DateType):
         return mapped(values, lambda text: _known(read_date(text), text, target), kind)
     if isinstance(target, TimeType):
-        return mapped(values, lambda text: _known(read_time(text), text, target), kind)
+        return _clock(mapped(values, lambda text: _known(read_time(text), text, target), kind), target)
     assert isinstance(target, TimestampType | LocalZonedTimestampType)
     unit = {"ms": 1_000_000, "us": 1_000, "ns": 1}[kind.unit]
     counts = mapped(
@@ -318,9 +318,9 @@ def _moment(values: Datum, source: DataType, target: DataType, context: Evaluati
     if isinstance(target, DateType):
         return values.cast(pa.date32(), safe=False) if isinstance(source, Moment) else values
     if isinstance(target, TimeType):
-        if isinstance(source, TimeType):
-            return values
-        return pc.floor_temporal(values.cast(pa.timestamp("ms"), safe=False), unit="millisecond").cast(pa.time32("ms"))
+        if isinstance(source, Moment):
+            values = pc.floor_temporal(values.cast(pa.timestamp("ms"), safe=False), unit="millisecond")
+        return _clock(values.cast(pa.time32("ms")), target)
     if isinstance(source, TimeType):
         return values.cast(pa.int32()).cast(pa.int64()).cast(pa.timestamp("ms")).cast(kind, safe=False)
     assert isinstance(target, TimestampType | LocalZonedTimestampType)
@@ -333,6 +333,14 @@ def _moment(values: Datum, source: DataType, target: DataType, context: Evaluati
     if isinstance(target, LocalZonedTimestampType):
         return local_to_utc(local, context.time_zone)
     return local
+
+
+def _clock(values: Datum, target: TimeType) -> Datum:
+    """Times of day with the digits that their type has, three at most."""
+    if target.precision >= 3:
+        return values
+    step = pa.scalar(10 ** (3 - target.precision), pa.int32())
+    return pc.multiply(pc.divide(values.cast(pa.int32()), step), step).cast(values.type)
 
 
 def _truncated(values: Datum, precision: int) -> Datum:

@@ -38,7 +38,7 @@ def java_printer(kind: DataType) -> Callable[[Any], str]:
     if isinstance(kind, BinaryType | VarBinaryType):
         return _signed_bytes
     if isinstance(kind, TimeType):
-        return lambda value: _clock(_cut(value, kind.precision))
+        return _clock
     if isinstance(kind, TimestampType):
         return lambda value: f"{_day(value)}T{_clock(value)}"
     if isinstance(kind, LocalZonedTimestampType):
@@ -75,12 +75,6 @@ def _signed_bytes(value: bytes) -> str:
 
 def _day(value: datetime.datetime) -> str:
     return f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
-
-
-def _cut(value: datetime.time, digits: int) -> datetime.time:
-    """A time of day in milliseconds with the digits that its type has."""
-    step = 10 ** (6 - min(digits, 3))
-    return value.replace(microsecond=value.microsecond // step * step)
 
 
 def _clock(value: Any) -> str:
