@@ -113,7 +113,8 @@ def test_a_cast_leaves_a_time_of_day_the_digits_of_its_type(
 ) -> None:
     """A value that comes from outside keeps all that it has."""
     query = """
-        SELECT CAST(c AS TIME), CAST(c AS TIME(2)), CAST(CAST(c AS TIME(3)) AS TIME(1)), EXTRACT(MILLISECOND FROM CAST(c AS TIME)),
+        SELECT CAST(c AS TIME), CAST(c AS TIME(2)), CAST(CAST(c AS TIME(3)) AS TIME(1)),
+            EXTRACT(MILLISECOND FROM CAST(c AS TIME)),
             CAST(TIMESTAMP '2020-01-01 12:00:00.129' AS TIME), CAST(c AS TIME) = TIME '12:00:00'
         FROM (VALUES ('12:00:00.129')) AS v(c)
     """

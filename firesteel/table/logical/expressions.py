@@ -179,7 +179,7 @@ class AggregateCall:
 
     function: str
     args: tuple[int, ...]
-    """DISTINCT rows of a user's function with several arguments are told apart by one more column, which is the first."""
+    """DISTINCT rows of a user's function with several arguments are told apart by the column before them."""
     type: DataType
     distinct: bool = False
     filter: int | None = None
