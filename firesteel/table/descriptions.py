@@ -25,7 +25,7 @@ def described(found: CatalogObject, streaming: bool) -> TableResult:
             Row(field.name, field.data_type.sql + time, field.data_type.is_nullable, None, None, None)
             for field, time in zip(found.row_type.fields, times, strict=True)
         ]
-        return TableResult(RowType.of(_NAMES, kinds), rows=[_blank(row) for row in rows])
+        return TableResult(RowType.of(_NAMES, kinds), rows=rows)
     names = [column.name for column in found.columns]
     watermarks = {column: quoted_columns(written, names) for column, _, written in found.watermarks}
     commented = any(column.comment for column in found.columns)
@@ -34,7 +34,7 @@ def described(found: CatalogObject, streaming: bool) -> TableResult:
         for column, time in zip(found.columns, times, strict=True)
     ]
     names = [*_NAMES, "comment"] if commented else _NAMES
-    return TableResult(RowType.of(names, [*kinds, _TEXT][: len(names)]), rows=[_blank(row) for row in rows])
+    return TableResult(RowType.of(names, [*kinds, _TEXT][: len(names)]), rows=rows)
 
 
 def _described_column(
@@ -58,8 +58,3 @@ def _times(found: CatalogObject, streaming: bool) -> list[str]:
     plan = table_plan(found, ("",)) if isinstance(found, DeclaredTable) else found.plan
     kinds = [time_attribute(plan, index) for index in range(len(plan.names))]
     return [f" *{kind.upper()}*" if kind is not None and (streaming or kind != ROWTIME) else "" for kind in kinds]
-
-
-def _blank(row: Row) -> Row:
-    """What is not there is shown as nothing, not as NULL."""
-    return Row(*["" if value is None else value for value in row])

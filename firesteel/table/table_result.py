@@ -161,6 +161,7 @@ def _nothing() -> None:
 
 
 def _text(value: Any) -> str:
+    # What a table does not have, such as a key, is shown as nothing.
     if value is None:
-        return "<NULL>"
+        return ""
     return str(value).upper() if isinstance(value, bool) else str(value)

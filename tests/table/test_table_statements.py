@@ -324,19 +324,19 @@ def test_describe_shows_expressions_and_types_as_flink_does(env: TableEnvironmen
         with env.execute_sql(statement).collect() as found:
             shown = {row[0]: (row[1], row[4], row[5]) for row in found}
         assert shown == {
-            "a": ("DECIMAL(10, 2)", "", ""),
-            "b": ("DECIMAL(5, 0)", "", ""),
-            "c": ("DOUBLE", "", ""),
-            "d": ("ARRAY<INT>", "", ""),
-            "e": ("MULTISET<INT>", "", ""),
-            "f": ("DECIMAL(10, 0)", "", ""),
-            "g": ("ARRAY<INT NOT NULL>", "", ""),
-            "h": ("ARRAY<ARRAY<INT>>", "", ""),
-            "up": ("STRING", "AS UPPER(`z`)", ""),
-            "z": ("STRING", "", ""),
-            "ts": ("TIMESTAMP(3) *ROWTIME*", "", "`ts` - INTERVAL '5' SECOND"),
-            "nn": ("INT", "AS `d`[1] + 1", ""),
-            "half": ("DECIMAL(21, 2)", "AS -`a` * 2", ""),
+            "a": ("DECIMAL(10, 2)", None, None),
+            "b": ("DECIMAL(5, 0)", None, None),
+            "c": ("DOUBLE", None, None),
+            "d": ("ARRAY<INT>", None, None),
+            "e": ("MULTISET<INT>", None, None),
+            "f": ("DECIMAL(10, 0)", None, None),
+            "g": ("ARRAY<INT NOT NULL>", None, None),
+            "h": ("ARRAY<ARRAY<INT>>", None, None),
+            "up": ("STRING", "AS UPPER(`z`)", None),
+            "z": ("STRING", None, None),
+            "ts": ("TIMESTAMP(3) *ROWTIME*", None, "`ts` - INTERVAL '5' SECOND"),
+            "nn": ("INT", "AS `d`[1] + 1", None),
+            "half": ("DECIMAL(21, 2)", "AS -`a` * 2", None),
         }
 
 

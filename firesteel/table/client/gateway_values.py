@@ -89,9 +89,10 @@ def _json_rows(batch: pa.RecordBatch) -> Iterator[tuple[RowKind, list[Any]]]:
 
 
 def listed_rows(result: TableResult, row_format: str) -> list[dict[str, Any]]:
-    """The rows of a statement that is no query."""
+    """The rows of a statement that is no query. What a table does not have, such as a key, is shown as nothing."""
     write = _text if row_format == PLAIN_TEXT else _json
-    return [{"kind": "INSERT", "fields": [write(value) for value in row]} for row in result.rows]
+    rows = [["" if value is None else write(value) for value in row] for row in result.rows]
+    return [{"kind": "INSERT", "fields": fields} for fields in rows]
 
 
 def _text(value: Any) -> str | None:

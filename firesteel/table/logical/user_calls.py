@@ -10,7 +10,15 @@ from firesteel.table.functions.binding import FunctionError, cast_to
 from firesteel.table.functions.user_functions import UserFunction
 from firesteel.table.logical.expressions import Expression, UserCall
 from firesteel.table.sql import syntax
-from firesteel.table.types.data_types import MAX_LENGTH, NullType, VarCharType
+from firesteel.table.types.data_types import (
+    MAX_LENGTH,
+    BinaryType,
+    CharType,
+    DataType,
+    NullType,
+    VarBinaryType,
+    VarCharType,
+)
 from firesteel.table.types.derivation import common_type
 
 __all__ = ["FunctionLookup", "fitted_arguments", "user_call", "with_user_functions"]
@@ -75,10 +83,17 @@ def fitted_arguments(user: UserFunction, args: Sequence[Expression]) -> tuple[Ex
     fitted = []
     for argument, kind in zip(args, wanted, strict=True):
         common = common_type([argument.type, kind])
-        if not isinstance(argument.type, NullType) and (common is None or common.nullable() != kind.nullable()):
+        fits = common is not None and common.nullable() == kind.nullable()
+        if not (fits or isinstance(argument.type, NullType) or _both_texts(argument.type, kind)):
             raise FunctionError(f"{user.name}({given}): the function takes {user.name}({shown}). Cast the arguments.")
         fitted.append(cast_to(argument, kind))
     return tuple(fitted)
+
+
+def _both_texts(one: DataType, other: DataType) -> bool:
+    """Texts are cut to the declared length, as bytes are."""
+    texts, binaries = (CharType, VarCharType), (BinaryType, VarBinaryType)
+    return any(isinstance(one, kinds) and isinstance(other, kinds) for kinds in (texts, binaries))
 
 
 def user_call(user: UserFunction, args: Sequence[Expression]) -> UserCall:
