@@ -49,8 +49,8 @@ class ObjectPath:
     def __str__(self) -> str:
         return f"{self.database_name}.{self.object_name}"
 
-    def __lt__(self, other: ObjectPath) -> bool:
-        return str(self) < str(other)
+    def __lt__(self, other: object) -> bool:
+        return str(self) < str(other) if isinstance(other, ObjectPath) else NotImplemented
 
     def compare_to(self, other: ObjectPath) -> int:
         """Below zero, zero or above it."""

@@ -53,8 +53,10 @@ class TableSchema:
         return self.get_field_data_types()[place] if 0 <= place < len(names) else None
 
     def to_row_data_type(self) -> RowType:
-        """The columns as a ROW."""
-        return self._row_type
+        """The columns as a ROW, which is NOT NULL."""
+        kind = self._row_type.not_null()
+        assert isinstance(kind, RowType)
+        return kind
 
     def __repr__(self) -> str:
         lines = "\n".join(f" |-- {field.name}: {field.data_type}" for field in self._row_type.fields)

@@ -15,6 +15,7 @@ import pytest
 from firesteel.common.types import Row
 from firesteel.errors import ProgramError
 from firesteel.table import DataTypes, ExplainDetail, ResultKind, SqlDialect, Table, TableEnvironment
+from firesteel.table.catalog import ObjectPath
 from firesteel.table.expression import TimeIntervalUnit, TimePointUnit
 from firesteel.table.expressions import (
     and_,
@@ -281,3 +282,23 @@ def test_types_of_intervals(one: Table) -> None:
     table = one.select(lit(1).day.alias("a"), lit(2).hours.alias("b"), lit(3).months.alias("c"), lit(1).year.alias("d"))
     kinds = [str(kind) for kind in table.get_schema().get_field_data_types()]
     assert kinds == ["INTERVAL SECOND(3) NOT NULL"] * 2 + ["INTERVAL MONTH NOT NULL"] * 2
+
+
+def test_paths_are_ordered_among_themselves() -> None:
+    path = ObjectPath("shop", "orders")
+    assert sorted([path, ObjectPath("shop", "items")])[0].get_object_name() == "items"
+    for other in ("shop.orders", 1, None, ["shop", "orders"]):
+        with pytest.raises(TypeError):
+            path < other  # noqa: B015
+        with pytest.raises(TypeError):
+            path >= other  # type: ignore[operator] # noqa: B015
+
+
+def test_the_row_of_a_schema_is_never_null(one: Table) -> None:
+    assert str(one.get_schema().to_row_data_type()) == "ROW<`id` BIGINT, `s` STRING> NOT NULL"
+
+
+def test_options_of_old_tables(env: TableEnvironment) -> None:
+    env.execute_sql("CREATE TABLE old (n INT) WITH ('connector.type' = 'filesystem', 'format.type' = 'csv')")
+    with pytest.raises(SqlValidationError, match=r"options of Flink before version 1\.11.*'connector' = 'filesystem'"):
+        env.execute_sql("SELECT * FROM old")

@@ -46,6 +46,11 @@ CONNECTORS: dict[str, Connector] = {
 def connector_of(table: DeclaredTable, path: str, doing: str) -> Connector:
     """The connector of a table. ``doing`` is read or write."""
     name = table.options.get("connector")
+    if name is None and "connector.type" in table.options:
+        raise SqlValidationError(
+            f"Table {path} has options of Flink before version 1.11, such as 'connector.type'. Write WITH ('connector' "
+            "= 'filesystem', 'path' = '...', 'format' = 'csv') instead."
+        )
     if name is None:
         raise SqlValidationError(f"Table {path} has no connector: WITH ('connector' = '...') is missing.")
     able = [each for each, one in CONNECTORS.items() if getattr(one, doing) is not None]
