@@ -57,7 +57,9 @@ def test_types_of_a_program(env: TableEnvironment) -> None:
     kinds = [str(kind) for kind in table.get_schema().get_field_data_types()]
     assert kinds == ["VARCHAR(1)", "ROW<`x` VARCHAR(1), `y` VARBINARY(1)>"], "in the text of a type, as in PyFlink"
     same = udf(lambda word: word, result_type="VARCHAR")
-    assert str(env.from_path("t").select(same(col("s")).alias("x")).get_schema().get_field_data_type("x")) == "VARCHAR(1)"
+    assert (
+        str(env.from_path("t").select(same(col("s")).alias("x")).get_schema().get_field_data_type("x")) == "VARCHAR(1)"
+    )
 
 
 def test_arguments_are_cut_to_the_declared_length(env: TableEnvironment) -> None:
