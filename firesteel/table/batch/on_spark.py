@@ -19,7 +19,7 @@ from firesteel.engine.spark.session import import_paths, ship_files
 from firesteel.filesystems import StorageOptions
 
 # Each registers its relations.
-from firesteel.table.batch import analytic_windows, groups, relations, sources  # noqa: F401
+from firesteel.table.batch import analytic_windows, correlates, groups, relations, sources  # noqa: F401
 from firesteel.table.batch.bounds import check_plan
 from firesteel.table.batch.final_planner import FinalPlanner
 from firesteel.table.batch.kernels import KernelContext

@@ -14,7 +14,6 @@ from firesteel.table.logical.expressions import Call, Expression, InputRef, colu
 from firesteel.table.logical.joins import conjuncts
 from firesteel.table.logical.patterns import MatchRecognize
 from firesteel.table.logical.plan import (
-    Correlate,
     Filter,
     Join,
     LookupJoin,
@@ -119,12 +118,6 @@ def _lookup(translator: Translator, plan: LookupJoin) -> DataFrame:
 @translates(MatchRecognize)
 def _matched(translator: Translator, plan: MatchRecognize) -> DataFrame:
     return by_operators(translator, plan, [plan.partition])
-
-
-@translates(Correlate)
-def _correlate(translator: Translator, plan: Correlate) -> DataFrame:
-    """Table functions and UNNEST: each row by itself."""
-    return by_operators(translator, plan, None)
 
 
 @translates(Replicate)

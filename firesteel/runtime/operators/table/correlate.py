@@ -12,13 +12,12 @@ from firesteel.runtime.columns.kinds import KIND, has_kinds
 from firesteel.runtime.operators.table.specs import Correlate
 from firesteel.runtime.operators.table.user_functions import UserFunctions
 
-__all__ = ["CorrelateOperator"]
+__all__ = ["CorrelateOperator", "correlated"]
 
 
 @handles(Correlate)
 class CorrelateOperator(StreamOperator[Correlate]):
     def open(self, runtime_context: Any) -> None:
-        self._with_kinds = self.spec.schema.append(pa.field(KIND, pa.int8()))
         self._functions = UserFunctions((self.spec.made,), runtime_context)
 
     def close(self) -> None:
@@ -26,21 +25,22 @@ class CorrelateOperator(StreamOperator[Correlate]):
 
     def process(self, records: Records) -> None:
         now = self.context.timer_service().current_processing_time()
-        results = [result for batch in records.values if (result := self._correlated(batch, now)).num_rows]
+        results = [result for batch in records.values if (result := correlated(self.spec, batch, now)).num_rows]
         if results:
             self.context.emit(results)
 
-    def _correlated(self, batch: pa.RecordBatch, now: int) -> pa.RecordBatch:
-        spec = self.spec
-        places, made = spec.made.rows(batch, now)
-        if spec.outer:
-            places, made = _with_lonely(places, made, batch.num_rows)
-        indices = pa.array(places)
-        columns = [*(batch.column(index).take(indices) for index in spec.kept), *made]
-        if has_kinds(batch.schema):
-            kinds = batch.column(batch.num_columns - 1).take(indices)
-            return pa.RecordBatch.from_arrays([*columns, kinds], schema=self._with_kinds)
-        return pa.RecordBatch.from_arrays(columns, schema=spec.schema)
+
+def correlated(spec: Correlate, batch: pa.RecordBatch, now: int) -> pa.RecordBatch:
+    """The rows of a batch with those that are made of them; ``now`` is the processing time, in milliseconds."""
+    places, made = spec.made.rows(batch, now)
+    if spec.outer:
+        places, made = _with_lonely(places, made, batch.num_rows)
+    indices = pa.array(places)
+    columns = [*(batch.column(index).take(indices) for index in spec.kept), *made]
+    if has_kinds(batch.schema):
+        kinds = batch.column(batch.num_columns - 1).take(indices)
+        return pa.RecordBatch.from_arrays([*columns, kinds], schema=spec.schema.append(pa.field(KIND, pa.int8())))
+    return pa.RecordBatch.from_arrays(columns, schema=spec.schema)
 
 
 def _with_lonely(places: Any, made: list[pa.Array], rows: int) -> tuple[Any, list[pa.Array]]:
