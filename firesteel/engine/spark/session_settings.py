@@ -113,8 +113,8 @@ def session_settings(
     context: Mapping[str, str], asked: Mapping[str, str], local: bool, local_files: bool, of_job: bool = True
 ) -> dict[str, str]:
     """The settings of a session of our own: what the job asks for, then what the context was started with, then ours.
-    Those without which a streaming job would be wrong come before all. In a session for other work (``of_job`` is
-    False), such as queries of batch mode, they are settings like others.
+    Those without which a streaming job would be wrong come before all; in a session for other work (``of_job`` is
+    False), such as queries of batch mode, what it asks for counts.
 
     ``local`` says whether tasks run on this machine, ``local_files`` whether the checkpoint is in a folder of it.
 
@@ -125,9 +125,10 @@ def session_settings(
     >>> "spark.sql.codegen.wholeStage" in made, "spark.app.name" in made
     (False, False)
     """
-    ours = {**REQUIRED, **SESSION, **(_LOCAL_SESSION if local else {}), **(dict([FILE_MANAGER]) if local_files else {})}
+    ours = {**SESSION, **(_LOCAL_SESSION if local else {}), **(dict([FILE_MANAGER]) if local_files else {})}
     return {
         **{key: value for key, value in ours.items() if key not in context},
+        **REQUIRED,
         **{key: value for key, value in asked.items() if key.startswith("spark.sql.")},
         **(REQUIRED if of_job else {}),
     }
