@@ -11,7 +11,7 @@ from firesteel.common.type_system.keys import plain, unique_pairs
 from firesteel.errors import FailureKind, ProgramError
 from firesteel.table.functions.evaluation import EvaluationContext, as_array
 from firesteel.table.functions.registry import Datum, Function, Signature, register
-from firesteel.table.functions.values import row_by_row
+from firesteel.table.functions.values import with_plain_rows
 from firesteel.table.logical.expressions import Call, Expression, Literal
 from firesteel.table.types.arrow import arrow_type
 from firesteel.table.types.data_types import (
@@ -49,6 +49,10 @@ def _array(call: Call, arguments: list[Datum], context: EvaluationContext) -> Da
 
 def _map(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
     columns = [as_array(argument, context.rows).to_pylist() for argument in arguments]
+    if any(None in keys for keys in columns[::2]):
+        raise CollectionError(
+            "A key of MAP[...] is NULL, and a map has no such key. Leave such rows out, or COALESCE it."
+        )
     rows = [unique_pairs(zip(items[::2], items[1::2], strict=True)) for items in zip(*columns, strict=True)]
     return pa.array(rows, arrow_type(call.type))
 
@@ -137,12 +141,12 @@ def _only(items: Any) -> Any:
 
 
 def _or_null(function: Any) -> Any:
-    return row_by_row(lambda first, *others: None if first is None else function(first, *others))
+    return with_plain_rows(lambda first, *others: None if first is None else function(first, *others))
 
 
 _ARRAY = Signature(("array",))
 register(Function("CARDINALITY", Signature(("collection",)), _int, _or_null(len)))
-register(Function("ELEMENT", _ARRAY, _only_type, row_by_row(_only), can_fail=True))
+register(Function("ELEMENT", _ARRAY, _only_type, with_plain_rows(_only), can_fail=True))
 register(Function("MAP_KEYS", Signature(("map",)), _keys, _or_null(lambda pairs: [key for key, _ in pairs])))
 register(Function("MAP_VALUES", Signature(("map",)), _values, _or_null(lambda pairs: [value for _, value in pairs])))
 register(Function("ARRAY_REVERSE", _ARRAY, _same, _or_null(lambda items: items[::-1])))
@@ -160,7 +164,7 @@ register(
         "ARRAY_POSITION",
         Signature(("array", "any")),
         _int,
-        row_by_row(
+        with_plain_rows(
             lambda items, needle: (
                 None if items is None or needle is None else (items.index(needle) + 1 if needle in items else 0)
             )
@@ -248,12 +252,16 @@ register(Function("ARRAY_PREPEND", _WITH_ITEM, _widened, _or_null(lambda items, 
 register(
     Function("ARRAY_REMOVE", _WITH_ITEM, _same, _or_null(lambda items, item: [each for each in items if each != item]))
 )
-register(Function("ARRAY_CONCAT", Signature(("array",), repeated=True), _joined_type, row_by_row(_concatenated)))
-register(Function("ARRAY_UNION", Signature(("array", "array")), _joined_type, row_by_row(_union)))
+register(Function("ARRAY_CONCAT", Signature(("array",), repeated=True), _joined_type, with_plain_rows(_concatenated)))
+register(Function("ARRAY_UNION", Signature(("array", "array")), _joined_type, with_plain_rows(_union)))
 register(
-    Function("ARRAY_SLICE", Signature(("array", "integer", "integer"), optional=1), _array_or_null, row_by_row(_sliced))
+    Function(
+        "ARRAY_SLICE", Signature(("array", "integer", "integer"), optional=1), _array_or_null, with_plain_rows(_sliced)
+    )
 )
-register(Function("ARRAY_JOIN", Signature(("array", "string", "string"), optional=1), _text, row_by_row(_array_joined)))
+register(
+    Function("ARRAY_JOIN", Signature(("array", "string", "string"), optional=1), _text, with_plain_rows(_array_joined))
+)
 
 
 def _excepted(first: Any, second: Any) -> Any:
@@ -285,10 +293,12 @@ def _sorted(items: Any, *options: Any) -> Any:
     return [*nulls, *known] if nulls_first else [*known, *nulls]
 
 
-register(Function("ARRAY_EXCEPT", Signature(("array", "array")), _joined_type, row_by_row(_excepted)))
-register(Function("ARRAY_INTERSECT", Signature(("array", "array")), _joined_type, row_by_row(_intersected)))
+register(Function("ARRAY_EXCEPT", Signature(("array", "array")), _joined_type, with_plain_rows(_excepted)))
+register(Function("ARRAY_INTERSECT", Signature(("array", "array")), _joined_type, with_plain_rows(_intersected)))
 register(
-    Function("ARRAY_SORT", Signature(("array", "boolean", "boolean"), optional=2), _array_or_null, row_by_row(_sorted))
+    Function(
+        "ARRAY_SORT", Signature(("array", "boolean", "boolean"), optional=2), _array_or_null, with_plain_rows(_sorted)
+    )
 )
 
 
@@ -335,8 +345,8 @@ register(
         "MAP_FROM_ARRAYS",
         Signature(("array", "array")),
         _map_of_arrays_type,
-        row_by_row(_map_of_arrays),
+        with_plain_rows(_map_of_arrays),
         can_fail=True,
     )
 )
-register(Function("MAP_UNION", Signature(("map",), repeated=True), _joined_type, row_by_row(_map_union)))
+register(Function("MAP_UNION", Signature(("map",), repeated=True), _joined_type, with_plain_rows(_map_union)))

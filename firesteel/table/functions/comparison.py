@@ -8,13 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from firesteel.table.functions.evaluation import EvaluationContext, as_array
+from firesteel.table.functions.evaluation import EvaluationContext
 from firesteel.table.functions.registry import Datum, Function, Signature, register
+from firesteel.table.functions.values import plain_rows
 from firesteel.table.logical.expressions import Call, Expression
 from firesteel.table.types.data_types import BooleanType, DataType
 from firesteel.table.types.derivation import any_nullable
 
-__all__: list[str] = []
+__all__ = ["certain", "nested_equality", "truth"]
 
 
 def truth(arguments: Sequence[Expression]) -> DataType:
@@ -33,17 +34,17 @@ def _compared(compute: Callable[..., Any]) -> Callable[..., Datum]:
         if pa.types.is_null(left.type) or pa.types.is_null(right.type):
             return pa.scalar(None, pa.bool_())
         if pa.types.is_nested(left.type):
-            return _nested(compute, left, right, context.rows)
+            found = nested_equality(left, right, context.rows)
+            return found if compute is pc.equal else pc.invert(found)
         return compute(left, right)
 
     return kernel
 
 
-def _nested(compute: Callable[..., Any], left: Datum, right: Datum, rows: int) -> Datum:
+def nested_equality(left: Datum, right: Datum, rows: int) -> pa.Array:
     """Arrow compares neither lists nor rows: equality of what Python makes of them."""
-    wanted = compute is pc.equal
-    pairs = zip(as_array(left, rows).to_pylist(), as_array(right, rows).to_pylist(), strict=True)
-    return pa.array([None if a is None or b is None else (a == b) == wanted for a, b in pairs], pa.bool_())
+    pairs = zip(plain_rows(left, rows), plain_rows(right, rows), strict=True)
+    return pa.array([None if a is None or b is None else a == b for a, b in pairs], pa.bool_())
 
 
 def _distinct(equal: bool) -> Callable[..., Datum]:

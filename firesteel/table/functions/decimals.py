@@ -27,6 +27,9 @@ def quantized(value: Decimal, precision: int, scale: int) -> Decimal | None:
     """
     if not value.is_finite():
         return None
+    if value.adjusted() >= precision - scale:
+        # Also what has more digits than can be counted.
+        return None
     rounded = value.quantize(Decimal(1).scaleb(-scale), context=WIDE)
     return rounded if rounded.copy_abs() < Decimal(10) ** (precision - scale) else None
 

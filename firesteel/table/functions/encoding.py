@@ -7,6 +7,7 @@ import binascii
 import codecs
 import hashlib
 import re
+import string
 import urllib.parse
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -103,6 +104,8 @@ register(Function("URL_DECODE", _TEXT, maybe_string, by_value(_url_decoded)))
 def _unhex(text: str) -> bytes | None:
     try:
         # Of an odd number of digits the first one becomes a byte of zero, as Flink's documentation has it.
+        if len(text) % 2 and text[0] not in string.hexdigits:
+            return None
         return bytes.fromhex(text if len(text) % 2 == 0 else f"00{text[1:]}") if " " not in text else None
     except ValueError:
         return None

@@ -29,7 +29,8 @@ def _json_of(expression: Expression) -> Callable[[Any], Any]:
     while isinstance(inner, Call) and inner.function == "CAST" and is_text(inner.type):
         inner = inner.args[0]
     if isinstance(inner, Call) and inner.function in _MAKES_JSON:
-        return lambda text: None if text is None else read_json(text)
+        # Blanks are no value, as in Flink.
+        return lambda text: None if text is None or not text.strip() else read_json(text)
     return json_value_of(expression.type)
 
 
@@ -76,7 +77,7 @@ def _json_string(call: Call, arguments: list[Datum], context: EvaluationContext)
 
 
 def _checked(text: str) -> str:
-    return write_json(read_json(text))
+    return write_json(read_json(text)) if text.strip() else ""
 
 
 register(

@@ -91,8 +91,8 @@ def _step(text: str, at: int) -> tuple[Step, bool, int]:
         name = _NAME.match(text, at + 1)
         if name is not None and not text.startswith("(", name.end()):
             return functools.partial(_member, name[0]), True, name.end()
-    if text[at] == "[":
-        return _bracket(text, at + 1)
+    if text.startswith((".[", "["), at):
+        return _bracket(text, text.index("[", at) + 1)
     raise JsonError(f"This path into JSON cannot be read: {text!r}, at {text[at:]!r}.")
 
 

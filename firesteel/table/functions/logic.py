@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from firesteel.errors import ProgramError
-from firesteel.table.functions.comparison import certain, truth
+from firesteel.table.functions.comparison import certain, nested_equality, truth
 from firesteel.table.functions.evaluation import EvaluationContext, as_array
 from firesteel.table.functions.registry import Datum, Function, Signature, register
 from firesteel.table.logical.expressions import Call, Expression, Literal
@@ -125,7 +125,9 @@ def _null_if(call: Call, arguments: list[Datum], context: EvaluationContext) -> 
     left, right = arguments
     if pa.types.is_null(left.type) or pa.types.is_null(right.type):
         return left
-    if left.type != right.type:
+    if pa.types.is_nested(left.type):
+        same = nested_equality(left, right, context.rows)
+    elif left.type != right.type:
         wide = common_type([each.type for each in call.args])
         assert wide is not None
         same = pc.equal(_cast(left, arrow_type(wide)), _cast(right, arrow_type(wide)))

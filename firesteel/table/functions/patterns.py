@@ -36,6 +36,8 @@ def like_regex(pattern: str, escape: str | None = None) -> re.Pattern[str]:
     >>> bool(like_regex("a_c%").fullmatch("abcd"))
     True
     """
+    # As in Flink an empty text is no escape character.
+    escape = escape or None
     if escape is not None and len(escape) != 1:
         raise PatternError(f"ESCAPE takes one character, got {escape!r}.")
     parts, index = [], 0

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from firesteel.common.type_system.javatext import java_double, java_float
 from firesteel.table.functions.evaluation import EvaluationContext, as_array
-from firesteel.table.functions.json_text import json_value_of
+from firesteel.table.functions.java_printing import java_printer
 from firesteel.table.functions.registry import Datum, Function, Signature, register
 from firesteel.table.functions.text import maybe_string
 from firesteel.table.logical.expressions import Call
@@ -23,6 +23,7 @@ from firesteel.table.types.data_types import (
     BooleanType,
     DataType,
     DateType,
+    DayTimeIntervalType,
     DoubleType,
     FloatType,
     LocalZonedTimestampType,
@@ -191,7 +192,11 @@ def _argument_of(kind: DataType) -> Callable[[Any], Any]:
     if isinstance(kind, TimeType):
         return lambda value: None if value is None else (_millis(value), 32)
     if isinstance(kind, TimestampType | LocalZonedTimestampType):
-        return json_value_of(kind)
+        # Flink has the moment's clock in UTC.
+        write = java_printer(TimestampType(kind.precision))
+        return lambda value: None if value is None else write(value)
+    if isinstance(kind, DayTimeIntervalType):
+        return lambda value: None if value is None else (value // datetime.timedelta(milliseconds=1), 64)
     bits = 64 if isinstance(kind, BigIntType) else 32
     return lambda value: (value, bits) if isinstance(value, int) else value
 

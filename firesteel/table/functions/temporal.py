@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from firesteel.table.functions.binding import FunctionError
-from firesteel.table.functions.evaluation import EvaluationContext
+from firesteel.table.functions.evaluation import EvaluationContext, folded
 from firesteel.table.functions.reading import read_date, read_timestamp
 from firesteel.table.functions.registry import Datum, Function, Signature, register
 from firesteel.table.functions.temporal_arithmetic import add_months
@@ -28,6 +28,7 @@ from firesteel.table.types.data_types import (
     DayTimeIntervalType,
     IntType,
     LocalZonedTimestampType,
+    NullType,
     TimestampType,
     TimeType,
     YearMonthIntervalType,
@@ -343,10 +344,15 @@ register(
 
 
 def _digits(arguments: Sequence[Expression]) -> int:
-    """How many digits behind the second a number has; 3 is the default."""
-    if len(arguments) < 2 or is_text(arguments[0].type):
+    """How many digits behind the second a number has, or a text by its pattern; 3 is the default."""
+    if len(arguments) < 2:
         return 3
-    digits = arguments[1]
+    digits = folded(arguments[1])
+    if is_text(arguments[0].type) or isinstance(arguments[0].type, NullType):
+        pattern = digits.value if isinstance(digits, Literal) and isinstance(digits.value, str) else ""
+        return min(pattern.count("S"), 9)
+    if isinstance(digits, Literal) and digits.value is None:
+        return 3
     if len(arguments) > 2 or not isinstance(digits, Literal) or not isinstance(digits.value, int):
         raise FunctionError("TO_TIMESTAMP_LTZ of a number takes one more argument: its digits, from 0 to 9.")
     if not 0 <= digits.value <= 9:
@@ -354,14 +360,22 @@ def _digits(arguments: Sequence[Expression]) -> int:
     return digits.value
 
 
+_LAST_MILLI = 9.2e18 / 10**6
+"""A moment has nanoseconds, where its type has more than three digits."""
+
+
 def _to_moment(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
     if is_text(call.args[0].type):
         return _read_moment(call, arguments, context)
     digits = _digits(call.args)
     kind = arrow_type(call.type)
+    if any(isinstance(each, pa.Scalar) and not each.is_valid for each in arguments):
+        return pa.scalar(None, kind)
     if pa.types.is_floating(arguments[0].type) or pa.types.is_decimal(arguments[0].type):
         millis = pc.multiply(arguments[0].cast(pa.float64()), 10.0 ** (3 - digits))
-        return pc.floor(millis).cast(pa.int64()).cast(pa.timestamp("ms", "UTC")).cast(kind)
+        # What is no moment is NULL, as in Flink.
+        known = pc.if_else(pc.less(pc.abs(millis), _LAST_MILLI), millis, pa.scalar(None, pa.float64()))
+        return pc.floor(known).cast(pa.int64()).cast(pa.timestamp("ms", "UTC")).cast(kind)
     values, shift = arguments[0].cast(pa.int64()), 9 - digits if digits > 3 else 3 - digits
     return pc.multiply(values, 10**shift).cast(pa.timestamp("ns" if digits > 3 else "ms", "UTC")).cast(kind)
 

@@ -329,4 +329,4 @@ def _elt_type(arguments: Sequence[Expression]) -> DataType:
     return (common or _STRING).nullable()
 
 
-register(Function("ELT", Signature(("integer", "string or binary"), repeated=True), _elt_type, row_by_row(_elt)))
+register(Function("ELT", Signature(("integer", "text or bytes"), repeated=True), _elt_type, row_by_row(_elt)))

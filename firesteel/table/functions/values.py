@@ -13,7 +13,7 @@ from firesteel.table.functions.registry import Datum, Kernel
 from firesteel.table.logical.expressions import Call
 from firesteel.table.types.arrow import arrow_type
 
-__all__ = ["by_value", "direct", "is_mostly_different", "mapped", "row_by_row"]
+__all__ = ["by_value", "direct", "is_mostly_different", "mapped", "plain_rows", "row_by_row", "with_plain_rows"]
 
 _WORTH_ENCODING = 64
 _LOOKED_AT = 512
@@ -64,6 +64,50 @@ def row_by_row(function: Callable[..., Any]) -> Kernel:
         return pa.array([function(*values) for values in zip(*columns, strict=True)], arrow_type(call.type))
 
     return kernel
+
+
+def with_plain_rows(function: Callable[..., Any]) -> Kernel:
+    """As :func:`row_by_row`; rows inside the values are tuples. Rows of different types may have different names of
+    fields, and are equal, and stand in one array, by the places of these."""
+
+    def kernel(call: Call, arguments: list[Datum], context: EvaluationContext) -> Datum:
+        columns = [plain_rows(argument, context.rows) for argument in arguments]
+        return pa.array([function(*values) for values in zip(*columns, strict=True)], arrow_type(call.type))
+
+    return kernel
+
+
+def plain_rows(values: Datum, rows: int) -> list[Any]:
+    """Values in Python, in which rows are tuples."""
+    column = as_array(values, rows)
+    change, found = _rows_as_tuples(column.type), column.to_pylist()
+    return found if change is None else [change(value) for value in found]
+
+
+def _rows_as_tuples(kind: pa.DataType) -> Callable[[Any], Any] | None:
+    """What makes tuples of the rows in a value of the type; None if there can be none."""
+    if pa.types.is_struct(kind):
+        parts = [_rows_as_tuples(field.type) or _same for field in kind]
+        return lambda row: (
+            None if row is None else tuple(part(each) for part, each in zip(parts, row.values(), strict=True))
+        )
+    if pa.types.is_map(kind):
+        key, item = _rows_as_tuples(kind.key_type), _rows_as_tuples(kind.item_type)
+        if key is None and item is None:
+            return None
+        of_key, of_item = key or _same, item or _same
+        return lambda pairs: None if pairs is None else [(of_key(one), of_item(other)) for one, other in pairs]
+    if pa.types.is_nested(kind):
+        element = _rows_as_tuples(kind.value_type)
+        if element is None:
+            return None
+        inner = element
+        return lambda items: None if items is None else [inner(item) for item in items]
+    return None
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _by_row(function: Callable[..., Any], arguments: list[Datum], kind: pa.DataType, rows: int) -> Datum:
