@@ -12,6 +12,7 @@ from conftest import environment
 from firesteel.common import Row
 from firesteel.errors import FiresteelError
 from firesteel.table import TableEnvironment
+from firesteel.table.sql import SqlError
 
 TABLE = """
     CREATE TABLE goods (
@@ -113,3 +114,30 @@ def test_values(goods: TableEnvironment, expression: str, expected: Any) -> None
 def test_a_map_without_a_key_is_refused(goods: TableEnvironment) -> None:
     with pytest.raises(FiresteelError, match=r"A key of MAP\[...\] is NULL"):
         value(goods, "MAP[CAST(NULL AS STRING), n]")
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("ARRAY_AGG(n IGNORE NULLS)", {"tea": [1, 1, 3], "ink": None}),
+        ("ARRAY_AGG(n) IGNORE NULLS", {"tea": [1, 1, 3], "ink": None}),
+        ("ARRAY_AGG(DISTINCT n IGNORE NULLS)", {"tea": [1, 3], "ink": None}),
+        ("ARRAY_AGG(n RESPECT NULLS)", {"tea": [1, None, 1, 3], "ink": [None]}),
+        ("ARRAY_AGG(n IGNORE NULLS) FILTER (WHERE n > 1)", {"tea": [3], "ink": None}),
+    ],
+)
+@pytest.mark.parametrize("mode", ["STREAMING", "BATCH"])
+def test_nulls_that_are_left_out(mode: str, call: str, expected: dict[str, Any]) -> None:
+    env = environment(**{"execution.runtime-mode": mode})
+    rows = "VALUES ('tea', 1), ('tea', CAST(NULL AS INT)), ('ink', CAST(NULL AS INT)), ('tea', 1), ('tea', 3)"
+    query = f"SELECT item, {call} AS all_of_them FROM ({rows}) AS sold (item, n) GROUP BY item"
+    found: dict[str, Any] = {}
+    with env.execute_sql(query).collect() as changes:
+        for row in changes:
+            found[row[0]] = row[1]
+    assert found == expected
+
+
+def test_nulls_are_left_out_of_arrays_alone(goods: TableEnvironment) -> None:
+    with pytest.raises(SqlError, match=r"IGNORE NULLS is for ARRAY_AGG, as in Flink, and not for SUM"):
+        goods.execute_sql("SELECT SUM(n) IGNORE NULLS FROM goods")

@@ -149,8 +149,10 @@ class AggregateResolver(ExpressionResolver):
     def aggregate(self, node: syntax.FunctionCall, name: str) -> Expression:
         if name not in AGGREGATES:
             raise self.unsupported(node, f"the aggregate {name}")
-        if node.order or node.nulls:
+        if node.order:
             raise self.unsupported(node, f"{name} with an order of rows")
+        if node.nulls and name != "ARRAY_AGG":
+            raise self.invalid(node, f"{node.nulls} NULLS is for ARRAY_AGG, as in Flink, and not for {name}.")
         stars = [argument for argument in node.args if isinstance(argument, syntax.Star)]
         if stars and (name != "COUNT" or len(node.args) > 1 or node.distinct):
             raise self.invalid(stars[0], "* may stand in COUNT(*) only.")
@@ -160,6 +162,9 @@ class AggregateResolver(ExpressionResolver):
         if len(args) > 1 and name == "COUNT":
             raise self.invalid(node, f"COUNT takes one argument, as in Flink, got {len(args)}. COUNT(*) counts rows.")
         chosen = self._inner.condition(node.filter, "FILTER") if node.filter is not None else None
+        if node.nulls == "IGNORE" and args:
+            known = bind("IS NOT NULL", [args[0]])
+            chosen = known if chosen is None else bind("AND", [chosen, known])
         if name == "COUNT" and args and not node.distinct and not args[0].type.is_nullable:
             # Nothing to look at: all rows count.
             args = []

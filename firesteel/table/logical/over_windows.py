@@ -176,8 +176,10 @@ class OverResolver(ExpressionResolver):
             if find(name) is None:
                 raise self.invalid(node, str(unknown_function(node.name.parts[-1], KNOWN_AGGREGATES)))
             raise self.invalid(node, f"{name} is no aggregate, so it has no OVER.")
-        if node.order or node.nulls:
+        if node.order:
             raise self.unsupported(node, f"{name} with an order of rows")
+        if node.nulls:
+            raise self.unsupported(node, f"{node.nulls} NULLS over a window")
         stars = any(isinstance(argument, syntax.Star) for argument in node.args)
         args = [] if stars else [self.resolve(argument) for argument in node.args]
         chosen = self.condition(node.filter, "FILTER") if node.filter is not None else None
