@@ -15,10 +15,9 @@ from firesteel.datastream.closeable_iterator import CloseableIterator
 from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 from firesteel.errors import ProgramError, short_repr
 from firesteel.table.catalog.functions import FunctionCatalog
-from firesteel.table.catalog.manager import CatalogDefinition, CatalogError, CatalogManager
+from firesteel.table.catalog.manager import CatalogManager
 from firesteel.table.catalog.tables import CatalogObject, DeclaredTable, InlineTable, View
-from firesteel.table.catalog_api import Catalog, CatalogDescriptor, ObjectIdentifier
-from firesteel.table.catalog_statements import create_catalog
+from firesteel.table.catalog_names import CatalogNames, path_parts
 from firesteel.table.declarations import table_plan
 from firesteel.table.elements import rows_of_elements
 from firesteel.table.environment_settings import MODE, EnvironmentSettings, is_streaming
@@ -35,7 +34,6 @@ from firesteel.table.physical.planner import Planner
 from firesteel.table.physical.sinks import fitted_for, write_to
 from firesteel.table.resolved_schema import resolved_schema
 from firesteel.table.schema import Schema
-from firesteel.table.sql.cursor import Cursor
 from firesteel.table.sql.errors import SqlValidationError, near_names
 from firesteel.table.sql.statements import QueryStatement
 from firesteel.table.sql.syntax import Query
@@ -63,7 +61,7 @@ if TYPE_CHECKING:
 __all__ = ["TableEnvironment"]
 
 
-class TableEnvironment(FunctionNames):
+class TableEnvironment(CatalogNames, FunctionNames):
     """Makes tables, gives them names, and runs SQL.
 
     >>> env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
@@ -182,7 +180,7 @@ class TableEnvironment(FunctionNames):
 
     def from_path(self, path: str) -> Table:
         """A table or view by its name."""
-        parts = _path(path)
+        parts = path_parts(path)
         plan = NamedPlans(self)(parts)
         if plan is None:
             raise SqlValidationError(f"There is no table {path}.{near_names(parts[-1], self._catalogs.names())}")
@@ -252,7 +250,7 @@ class TableEnvironment(FunctionNames):
         >>> env.list_temporary_tables()
         ['numbers']
         """
-        self._catalogs.create(_path(path), self._described(descriptor), True, ignoreIfExists)
+        self._catalogs.create(path_parts(path), self._described(descriptor), True, ignoreIfExists)
 
     def create_table(
         self,
@@ -261,8 +259,8 @@ class TableEnvironment(FunctionNames):
         ignoreIfExists: bool = False,
     ) -> bool:
         """A table of a descriptor in the catalog. False if there is one already, which may stay."""
-        there = self._catalogs.find(_path(path)) is not None
-        self._catalogs.create(_path(path), self._described(descriptor), False, ignoreIfExists)
+        there = self._catalogs.find(path_parts(path)) is not None
+        self._catalogs.create(path_parts(path), self._described(descriptor), False, ignoreIfExists)
         return not there
 
     def create_temporary_view(
@@ -274,7 +272,7 @@ class TableEnvironment(FunctionNames):
             table = self.from_spark(table)
         if not isinstance(table, Table) or fields_or_schema:
             raise ProgramError(f"create_temporary_view() takes a Table, got {short_repr(table, 60)}.")
-        self._catalogs.create(_path(view_path), View(table._plan), temporary=True)
+        self._catalogs.create(path_parts(view_path), View(table._plan), temporary=True)
 
     def _named(self, table: Table) -> str:
         """A name for a table that has none."""
@@ -285,93 +283,7 @@ class TableEnvironment(FunctionNames):
 
     def create_view(self, view_path: str, table: Table, ignore_if_exists: bool = False) -> None:
         """Gives a table a name in the catalog."""
-        self._catalogs.create(_path(view_path), View(table._plan), temporary=False, if_not_exists=ignore_if_exists)
-
-    def drop_temporary_view(self, view_path: str) -> bool:
-        """Forgets a temporary view; False if there is none."""
-        return self._catalogs.drop(_path(view_path), view=True, temporary=True, if_exists=True)
-
-    def drop_temporary_table(self, table_path: str) -> bool:
-        """Forgets a temporary table; False if there is none."""
-        return self._catalogs.drop(_path(table_path), view=False, temporary=True, if_exists=True)
-
-    def drop_view(self, view_path: str, ignore_if_not_exists: bool = True) -> bool:
-        """Forgets a view of the catalog."""
-        return self._catalogs.drop(_path(view_path), view=True, temporary=None, if_exists=ignore_if_not_exists)
-
-    def drop_table(self, table_path: str, ignore_if_not_exists: bool = True) -> bool:
-        """Forgets a table of the catalog."""
-        return self._catalogs.drop(_path(table_path), view=False, temporary=None, if_exists=ignore_if_not_exists)
-
-    def list_tables(self) -> list[str]:
-        """Tables and views of the current database."""
-        return self._catalogs.names()
-
-    def list_views(self) -> list[str]:
-        """Views of the current database."""
-        return sorted(name for name, each in self._catalogs.entries() if isinstance(each, View))
-
-    def list_temporary_views(self) -> list[str]:
-        """Temporary views."""
-        return sorted(path[2] for path, each in self._catalogs.temporary.items() if isinstance(each, View))
-
-    def list_temporary_tables(self) -> list[str]:
-        """Temporary tables and views."""
-        return sorted(path[2] for path in self._catalogs.temporary)
-
-    def get_catalog(self, catalog_name: str) -> Catalog | None:
-        """A catalog, to look at and to change; None if there is none of that name.
-
-        >>> env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-        >>> env.get_catalog("default_catalog").list_databases()
-        ['default_database']
-        """
-        return Catalog(self._catalogs, catalog_name) if catalog_name in self._catalogs.catalogs else None
-
-    def _identifier(self, path: str) -> ObjectIdentifier:
-        return ObjectIdentifier(*self._catalogs.qualified(_path(path)))
-
-    def register_catalog(self, catalog_name: str, catalog: Catalog) -> None:
-        """Gives a catalog of an environment a name in this one. What is in it is shared."""
-        if catalog_name in self._catalogs.catalogs:
-            raise CatalogError(f"There is a catalog {catalog_name} already.")
-        self._catalogs.catalogs[catalog_name] = catalog._databases
-
-    def list_modules(self) -> list[str]:
-        """Where functions come from: the module ``core``."""
-        return ["core"]
-
-    def create_catalog(self, catalog_name: str, catalog_descriptor: CatalogDescriptor) -> None:
-        """A catalog in memory."""
-        if not isinstance(catalog_descriptor, CatalogDescriptor):
-            raise ProgramError(f"create_catalog() takes a CatalogDescriptor, got {short_repr(catalog_descriptor, 60)}.")
-        given: Any = catalog_descriptor.configuration
-        options = dict(given.to_dict() if isinstance(given, Configuration) else given)
-        create_catalog(self._catalogs, catalog_name, CatalogDefinition(options, catalog_descriptor.comment))
-
-    def list_catalogs(self) -> list[str]:
-        """All catalogs."""
-        return sorted(self._catalogs.catalogs)
-
-    def list_databases(self) -> list[str]:
-        """Databases of the current catalog."""
-        return sorted(self._catalogs.catalogs[self._catalogs.current_catalog])
-
-    def get_current_catalog(self) -> str:
-        """The catalog that names belong to."""
-        return self._catalogs.current_catalog
-
-    def get_current_database(self) -> str:
-        """The database that names belong to."""
-        return self._catalogs.current_database
-
-    def use_catalog(self, catalog_name: str) -> None:
-        """Makes a catalog current."""
-        self._catalogs.use_catalog(catalog_name)
-
-    def use_database(self, database_name: str) -> None:
-        """Makes a database current."""
-        self._catalogs.use_database((database_name,))
+        self._catalogs.create(path_parts(view_path), View(table._plan), temporary=False, if_not_exists=ignore_if_exists)
 
     # Running.
 
@@ -490,7 +402,7 @@ class TableEnvironment(FunctionNames):
         """The name of a table that rows go to, and what it is."""
         if isinstance(path, TableDescriptor):
             return self._anonymous_name(path), self._described(path, plan.row_type)
-        parts = _path(path)
+        parts = path_parts(path)
         table = self._catalogs.find(parts)
         if table is None:
             raise SqlValidationError(f"There is no table {path}.{near_names(parts[-1], self._catalogs.names())}")
@@ -519,10 +431,6 @@ class TableEnvironment(FunctionNames):
         from firesteel.table.to_pandas import final_frame
 
         return final_frame(self._run_query(plan), plan.row_type, session_zone(self._config))
-
-
-def _path(path: str) -> tuple[str, ...]:
-    return Cursor(path).name().parts
 
 
 def _whole(column: Any) -> pa.Array:
