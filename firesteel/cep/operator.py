@@ -25,6 +25,8 @@ from firesteel.errors import ProgramError
 __all__ = ["MatchPattern", "PatternOperator"]
 
 LATE_METRIC = "numLateRecordsDropped"
+_AT_ONCE = 4096
+"""How many results of timers wait for each other at most."""
 PARTIAL_METRIC = "maxPartialMatchesPerKey"
 """Of the keys that the last micro-batch touched: the one with the most."""
 
@@ -202,9 +204,12 @@ class PatternOperator(StreamOperator[MatchPattern]):
         if domain is TimeDomain.PROCESSING_TIME:
             self._catch_up(key, found, timers.current_processing_time())
             self._set_clock(found)
+            self._flush()
         else:
             self._catch_up(key, found, timers.current_watermark())
-        self._flush()
+            # The watermark comes to all keys, one after the other: what is behind works on many results at once.
+            if len(self._values) >= _AT_ONCE:
+                self._flush()
 
     def _catch_up(self, key: Any, found: _Key, time: int) -> None:
         """Works on all events up to a time, then lets it come."""
@@ -305,6 +310,8 @@ class PatternOperator(StreamOperator[MatchPattern]):
         return found
 
     def end_batch(self) -> None:
+        # In BATCH mode each key has a watermark of its own, after which no other call comes.
+        self._flush()
         timers = self.context.timer_service()
         # What no watermark has seen yet has no appointment.
         for key, found in self._fresh:

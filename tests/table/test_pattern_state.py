@@ -3,6 +3,7 @@ kernels agree."""
 
 from collections import Counter
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,10 @@ from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream import DataStream
 from firesteel.table.logical.expression_resolver import ExpressionResolver
 from firesteel.table.logical.expressions import Expression, InputRef
-from firesteel.table.logical.patterns import MatchRecognize
+from firesteel.table.logical.patterns import MatchRecognize, RowReference
 from firesteel.table.logical.plan import Plan, Scan
 from firesteel.table.logical.scope import Scope
-from firesteel.table.physical.pattern_matching import event_columns, key_of, match_spec
+from firesteel.table.physical.pattern_matching import _Fits, event_columns, key_of, match_spec
 from firesteel.table.physical.row_expressions import _Computed, _simple
 from firesteel.table.sql.parser import parse
 from firesteel.table.types.data_types import BigIntType, BooleanType, DoubleType, IntType, RowType, VarCharType
@@ -59,7 +60,7 @@ class Times:
 def matched(stream: DataStream) -> DataStream:
     plan = match_plan()
     columns = event_columns(plan)
-    assert sorted(columns) == [0, 1, 2]
+    assert sorted(columns) == [0, 1], "the time is known without its column"
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Times())  # type: ignore[arg-type]
     timed = stream.assign_timestamps_and_watermarks(strategy).uid("timed").set_parallelism(1)
     events = timed.map(lambda row: tuple(row[at] for at in columns)).uid("events").set_parallelism(1)
@@ -121,3 +122,38 @@ def test_what_python_cannot_say_is_left_to_the_kernels() -> None:
         assert _simple(resolved(text)) is None
     assert _Computed(resolved("UPPER(s) = 'A'"), KINDS, "UTC")((1, 1, 1.0, "a", True), 0) is True
     assert isinstance(resolved("i"), InputRef)
+
+
+class Matched:
+    """What a condition may ask of the rows before the one at hand."""
+
+    def __init__(self, rows: dict[str, list[Any]]) -> None:
+        self.rows = rows
+
+    def get_events_for_pattern(self, variable: str) -> list[Any]:
+        return list(self.rows.get(variable, ()))
+
+
+@pytest.mark.parametrize("own", ["a", "b"])
+@pytest.mark.parametrize("function", ["FIRST", "LAST"])
+@pytest.mark.parametrize("variable", ["a", "b"])
+def test_columns_of_single_rows_are_what_they_are_among_all_rows(own: str, function: str, variable: str) -> None:
+    kind = BigIntType()
+    references = tuple(RowReference(function, variable, 0, offset, kind) for offset in range(4))
+    fits = _Fits(own, InputRef(0, kind), references, {0: 1}, ["a", "b"], "UTC")
+    getters = fits._getters
+    assert getters is not None
+    event = ("now", 99)
+    for of_a in range(3):
+        for of_b in range(3 if own == "b" else 1):
+            rows = {"a": [("a", 10 + n) for n in range(of_a)], "b": [("b", 20 + n) for n in range(of_b)]}
+            context = Matched(rows)
+            wanted = fits._rows.values(partial(fits._rows_of, event=event, context=context))
+            assert [value_of(event, context) for value_of in getters] == wanted
+    assert any(value_of(event, Matched({})) is not None for value_of in getters) == (variable == own)
+
+
+def test_other_references_are_looked_up_among_all_rows() -> None:
+    kind = BigIntType()
+    for reference in (RowReference("SUM", "a", 0, 0, kind), RowReference("LAST", None, 0, 0, kind)):
+        assert _Fits("a", InputRef(0, kind), (reference,), {0: 1}, ["a", "b"], "UTC")._getters is None

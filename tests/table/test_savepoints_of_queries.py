@@ -339,8 +339,8 @@ def test_matches_that_are_under_way(queries: Queries) -> None:
         (2, "b", "a", HIGH, moment(1)),
     ]
     assert {row["word"] for row in partial} == {"ink"}
-    waiting = {(row["word"], row["price"], row["ts"]) for row in rows(savepoint, "Match", "waiting events")}
-    assert waiting == {("ink", LOW, at(3)), ("pen", Decimal("3.00"), at(2))}
+    waiting = {(row["word"], row["price"], row["time"]) for row in rows(savepoint, "Match", "waiting events")}
+    assert waiting == {("ink", LOW, moment(3)), ("pen", Decimal("3.00"), moment(2))}
     timers = [{"word": "ink", "time": moment(3)}, {"word": "pen", "time": moment(2)}]
     assert rows(savepoint, "Match", "event-time timers") == timers
 

@@ -24,25 +24,26 @@ Event = tuple[Any, ...]
 
 def event_columns(plan: MatchRecognize) -> tuple[int, ...]:
     """The columns of the input that anybody asks for."""
-    asked = [*plan.partition, *(each.column for each in plan.order)]
+    # The time is known without its column.
+    asked = [*plan.partition, *(each.column for each in plan.order[1:])]
     asked += [each.column for each in plan.definitions if each.column is not None]
     references = [*plan.references, *(one for each in plan.definitions for one in each.references)]
     asked += [each.column for each in references if each.column is not None]
-    return tuple(dict.fromkeys(asked))
+    return tuple(dict.fromkeys(asked)) or (plan.order[0].column,)
 
 
 class _Rows:
     """Finds what references mean among the rows of a match."""
 
     def __init__(self, references: Sequence[RowReference], place: dict[int, int], variables: Sequence[str]) -> None:
-        self._references = [(one, place[one.column] if one.column is not None else None) for one in references]
+        self.references = [(one, place[one.column] if one.column is not None else None) for one in references]
         self._variables = list(variables)
 
     def values(self, rows_of: Callable[[str], Sequence[Event]]) -> list[Any]:
         """A value for each reference."""
         found: dict[str | None, Sequence[Event]] = {}
         values = []
-        for reference, place in self._references:
+        for reference, place in self.references:
             variable = reference.variable
             rows = found.get(variable)
             if rows is None:
@@ -100,15 +101,49 @@ class _Fits:
     def _function(self) -> Callable[[Sequence[Any], int], Any]:
         return row_function(self._condition, self._kinds, self._time_zone)
 
+    @cached_property
+    def _getters(self) -> list[Callable[[Event, Any], Any]] | None:
+        """What gives the value of each reference, if all of them are to a row of a variable; else None."""
+        pairs = [_getter(one, place, self._variable) for one, place in self._rows.references]
+        getters = [each for each in pairs if each is not None]
+        return getters if len(getters) == len(pairs) else None
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_function"}
+        return {name: value for name, value in vars(self).items() if name not in ("_function", "_getters")}
 
     def __call__(self, event: Event, context: Any) -> bool:
-        def rows_of(variable: str) -> list[Event]:
-            matched: list[Event] = context.get_events_for_pattern(variable)
-            return [*matched, event] if variable == self._variable else matched
+        getters = self._getters
+        if getters is not None:
+            values = [value_of(event, context) for value_of in getters]
+        else:
+            values = self._rows.values(lambda variable: self._rows_of(variable, event, context))
+        return self._function(values, context.current_processing_time()) is True
 
-        return self._function(self._rows.values(rows_of), context.current_processing_time()) is True
+    def _rows_of(self, variable: str, event: Event, context: Any) -> list[Event]:
+        matched: list[Event] = context.get_events_for_pattern(variable)
+        return [*matched, event] if variable == self._variable else matched
+
+
+def _getter(reference: RowReference, place: int | None, own: str) -> Callable[[Event, Any], Any] | None:
+    """The value of a column of one row of a variable, of which the row at hand is the last one if it is ``own``; None
+    for other references."""
+    variable, offset, last = reference.variable, reference.offset, reference.function == "LAST"
+    if variable is None or place is None or not (last or reference.function == "FIRST"):
+        return None
+    if last and variable == own:
+        if offset == 0:
+            return lambda event, context: event[place]
+        # The row at hand is the first one from the end.
+        offset -= 1
+
+    def value(event: Event, context: Any) -> Any:
+        rows = context.get_events_for_pattern(variable)
+        if offset < len(rows):
+            return rows[-1 - offset if last else offset][place]
+        # A row of its own variable may be the first one.
+        return event[place] if not last and variable == own and offset == len(rows) else None
+
+    return value
 
 
 class _Measured(PatternProcessFunction):
