@@ -20,7 +20,7 @@ from firesteel.table.logical.expressions import Expression, InputRef
 from firesteel.table.logical.patterns import MatchRecognize, RowReference
 from firesteel.table.logical.plan import Plan, Scan
 from firesteel.table.logical.scope import Scope
-from firesteel.table.physical.pattern_matching import _Fits, event_columns, key_of, match_spec
+from firesteel.table.physical.pattern_matching import _Fits, event_columns, key_of, match_spec, read_columns
 from firesteel.table.physical.row_expressions import _Computed, _simple
 from firesteel.table.sql.parser import parse
 from firesteel.table.types.data_types import BigIntType, BooleanType, DoubleType, IntType, RowType, VarCharType
@@ -60,7 +60,8 @@ class Times:
 def matched(stream: DataStream) -> DataStream:
     plan = match_plan()
     columns = event_columns(plan)
-    assert sorted(columns) == [0, 1], "the time is known without its column"
+    assert sorted(columns) == [0, 1, 2]
+    assert [columns[at] for at, read in enumerate(read_columns(plan)) if read is None] == [2], "nobody reads the time"
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Times())  # type: ignore[arg-type]
     timed = stream.assign_timestamps_and_watermarks(strategy).uid("timed").set_parallelism(1)
     events = timed.map(lambda row: tuple(row[at] for at in columns)).uid("events").set_parallelism(1)

@@ -17,19 +17,28 @@ from firesteel.table.logical.patterns import Definition, MatchRecognize, Pattern
 from firesteel.table.logical.plan import SortOrder
 from firesteel.table.physical.row_expressions import aggregated, row_function
 
-__all__ = ["event_columns", "key_of", "match_spec"]
+__all__ = ["event_columns", "key_of", "match_spec", "read_columns"]
 
 Event = tuple[Any, ...]
 
 
 def event_columns(plan: MatchRecognize) -> tuple[int, ...]:
-    """The columns of the input that anybody asks for."""
-    # The time is known without its column.
-    asked = [*plan.partition, *(each.column for each in plan.order[1:])]
-    asked += [each.column for each in plan.definitions if each.column is not None]
+    """The columns of the input that events have."""
+    return tuple(dict.fromkeys((*plan.partition, *(each.column for each in plan.order), *_asked(plan))))
+
+
+def read_columns(plan: MatchRecognize) -> tuple[int | None, ...]:
+    """The same, None for the time if nobody asks for it: an event has its time besides. Its place stays, because events
+    are state."""
+    needed = {*plan.partition, *(each.column for each in plan.order[1:]), *_asked(plan)}
+    return tuple(at if at in needed else None for at in event_columns(plan))
+
+
+def _asked(plan: MatchRecognize) -> list[int]:
+    """The columns that conditions and measures ask for."""
     references = [*plan.references, *(one for each in plan.definitions for one in each.references)]
-    asked += [each.column for each in references if each.column is not None]
-    return tuple(dict.fromkeys(asked)) or (plan.order[0].column,)
+    columns = (*(each.column for each in plan.definitions), *(each.column for each in references))
+    return [column for column in columns if column is not None]
 
 
 class _Rows:

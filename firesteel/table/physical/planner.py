@@ -62,7 +62,7 @@ from firesteel.table.physical.group_planner import GroupPlanner
 from firesteel.table.physical.join_planner import JoinPlanner
 from firesteel.table.physical.made_rows import made_rows
 from firesteel.table.physical.over_planner import OverPlanner
-from firesteel.table.physical.pattern_matching import event_columns, key_of, match_spec
+from firesteel.table.physical.pattern_matching import event_columns, key_of, match_spec, read_columns
 from firesteel.table.physical.planner_base import orders_of, schema_of
 from firesteel.table.physical.rank_planner import RankPlanner
 from firesteel.table.physical.sources import declared_changes, declared_stream
@@ -224,7 +224,7 @@ class Planner(GroupPlanner, JoinPlanner, RankPlanner, OverPlanner):
         asked = event_columns(plan)
         spec = match_spec(plan, asked, self._time_zone)
         rowtime = None if plan.processing_time else plan.order[0].column
-        events = self.stream(plan.input).transform("ColumnsToEvents", ColumnsToEvents(asked, rowtime))
+        events = self.stream(plan.input).transform("ColumnsToEvents", ColumnsToEvents(read_columns(plan), rowtime))
         keyed = events.key_by(key_of([asked.index(key) for key in plan.partition]))
         matches = keyed.transform("Match", spec)
         if not plan.partition:

@@ -168,7 +168,8 @@ def rows_of(batch: pa.RecordBatch) -> list[Row]:
 class ColumnsToEventsOperator(StreamOperator[ColumnsToEvents]):
     def process(self, records: Records) -> None:
         for batch in records.values:
-            columns = [_values(batch.column(at)) for at in self.spec.columns]
+            nothing = [None] * batch.num_rows
+            columns = [nothing if at is None else _values(batch.column(at)) for at in self.spec.columns]
             rowtime = self.spec.rowtime
             times = milliseconds(batch.column(rowtime)).tolist() if rowtime is not None else None
             self.context.emit(list(zip(*columns, strict=True)), times)

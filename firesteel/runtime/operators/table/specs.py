@@ -397,7 +397,8 @@ class RowsToColumns:
 class ColumnsToEvents:
     """Batches of insertions as tuples of some columns, with their event time as the timestamps of records."""
 
-    columns: tuple[int, ...]
+    columns: tuple[int | None, ...]
+    """None: the place stays empty."""
     rowtime: int | None
     """The column with the event time; None: records have no timestamps."""
 
