@@ -341,6 +341,7 @@ def test_matches_that_are_under_way(queries: Queries) -> None:
     assert {row["word"] for row in partial} == {"ink"}
     waiting = {(row["word"], row["price"], row["time"]) for row in rows(savepoint, "Match", "waiting events")}
     assert waiting == {("ink", LOW, moment(3)), ("pen", Decimal("3.00"), moment(2))}
+    assert all("ts" not in row for row in partial), "it is the time"
     timers = [{"word": "ink", "time": moment(3)}, {"word": "pen", "time": moment(2)}]
     assert rows(savepoint, "Match", "event-time timers") == timers
 

@@ -40,7 +40,7 @@ from firesteel.runtime.operators.table.over import used_columns
 from firesteel.table.logical.patterns import MatchRecognize
 from firesteel.table.logical.plan import Plan, WindowTable
 from firesteel.table.physical.explain import executed
-from firesteel.table.physical.pattern_matching import event_columns
+from firesteel.table.physical.pattern_matching import event_columns, read_columns
 from firesteel.table.physical.shown_columns import (
     COUNT,
     LOCAL,
@@ -403,16 +403,17 @@ def _match(spec: MatchPattern, plan: Plan, names: list[NamedColumns]) -> Describ
     asked = event_columns(plan)
 
     event = pa.schema([schema.field(at) for at in asked])
-    of_key = [asked.index(key) for key in plan.partition]
+    # Of the key, and the time if it is there once only.
+    known = [at for at, column in enumerate(read_columns(plan)) if column is None or column in plan.partition]
     waiting = _key(schema, plan.partition, names[0])
     waiting.show("time", MOMENT, "time", "moment")
-    waiting.elements(event, of_key, names[0])
+    waiting.elements(event, known, names[0])
     partial = _key(schema, plan.partition, names[0])
     partial.show("match", COUNT, "place")
     partial.show("waits_for", "STRING", "place")
     partial.show("variable", "STRING", "place")
     partial.show("time", MOMENT, "time", "moment")
-    partial.elements(event, of_key, names[0])
+    partial.elements(event, known, names[0])
     states = [
         partial.table("partial matches", "a row of a match that is under way", "matches"),
         waiting.table("waiting events", "a row that waits for the watermark", "events"),
