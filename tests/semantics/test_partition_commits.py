@@ -27,6 +27,7 @@ from firesteel.connectors.table.partition_commits import (
 )
 from firesteel.connectors.table.partition_folders import FolderBatch
 from firesteel.datastream.connectors.base import Committer, CommitterContext, SinkIdentity, SinkWriter, WriterContext
+from firesteel.errors import CheckpointError
 from firesteel.filesystems import LOCAL
 
 BY_NUMBER = PartitionTimeTrigger(lambda folder: 10 * int(folder[2:]))
@@ -197,6 +198,18 @@ def test_the_job_that_goes_on_marks_what_a_stopped_one_has_left(tmp_path: Path, 
     again.commit(following.batch(watermarks=(25, 25)))
     assert following.marked == ["n=1", "n=2"]
     assert hidden(tmp_path) == []
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"format": 1, "partitions": 7}', '{"format": 99}'])
+def test_a_damaged_list_of_partitions_is_told_with_its_file(tmp_path: Path, content: str) -> None:
+    bench = Bench(tmp_path)
+    committer = bench.committer()
+    committer.recover([])
+    committer.commit(bench.batch((0, 1, 100)))
+    (path,) = tmp_path.glob(".*.partitions")
+    path.write_text(content)
+    with pytest.raises(CheckpointError, match=str(path)):
+        bench.committer().recover([])
 
 
 def test_reports_of_another_parallelism_do_not_count(tmp_path: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Any
 
 from firesteel.connectors.files.committer import FileCommitter
 from firesteel.connectors.table.partition_report import PartitionReport
 from firesteel.datastream.connectors.base import Committer, CommitterContext
 from firesteel.durable.versions import PARTITIONS
+from firesteel.errors import CheckpointError
 from firesteel.filesystems import FileSystem, joined
 
 __all__ = ["PartitionCommitter"]
@@ -40,8 +42,11 @@ class PartitionCommitter(Committer):
     # Live
 
     def commit(self, committables: list[Any]) -> None:
+        self._commit(committables, self._inner.commit)
+
+    def _commit(self, committables: list[Any], commit: Callable[[list[Any]], None]) -> None:
         parts, reports = _apart(committables)
-        self._inner.commit(parts)
+        commit(parts)
         self._take(reports)
         self._settle()
 
@@ -107,10 +112,7 @@ class PartitionCommitter(Committer):
             self._files.delete(self._own)
 
     def recover_and_commit(self, committables: list[Any]) -> None:
-        parts, reports = _apart(committables)
-        self._inner.recover_and_commit(parts)
-        self._take(reports)
-        self._settle()
+        self._commit(committables, self._inner.recover_and_commit)
 
     def abort(self, committables: list[Any]) -> None:
         self._inner.abort(_apart(committables)[0])
@@ -122,11 +124,18 @@ class PartitionCommitter(Committer):
 
     def _read(self, path: str) -> dict[str, int]:
         try:
-            found = json.loads(self._files.read(path))
+            content = self._files.read(path)
         except FileNotFoundError:
             return {}
-        PARTITIONS.check(found.get("format"), path)
-        partitions: dict[str, int] = found["partitions"]
+        try:
+            found = json.loads(content)
+            number, partitions = found.get("format"), dict(found.get("partitions", {}))
+        except (ValueError, TypeError, AttributeError):
+            raise CheckpointError(
+                f"The list of partitions that are to be marked, {path}, is damaged. Remove it to go on: the partitions "
+                "in it are marked when rows are written to them again."
+            ) from None
+        PARTITIONS.check(number, path)
         return partitions
 
     def _store(self) -> None:
