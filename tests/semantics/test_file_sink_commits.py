@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow
@@ -177,3 +178,18 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.committer().recover([])
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_part_is_given_up_though_there_is_no_room_for_the_rest_of_it(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    writer = bench.writer()
+    bench.batch(writer, "one")
+    (part,) = writer._parts.values()
+
+    def full() -> None:
+        raise OSError(28, "No space left on device")
+
+    file, part._file = part._file, SimpleNamespace(close=full)  # type: ignore[assignment]
+    writer.close()
+    assert writer._parts == {}
+    file.close()

@@ -144,7 +144,9 @@ class Part:
         # Writers of some formats insist on their end, in whatever file.
         with contextlib.suppress(Exception):
             self._end()
-        self._file.close()
+        # What is not written yet may find no room, and nobody needs it any more.
+        with contextlib.suppress(OSError):
+            self._file.close()
         if not self._files.appends:
             # Closing an object makes it complete. It is hidden, and nobody will come for it.
             self._files.delete(self._hidden)
